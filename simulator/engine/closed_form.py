@@ -45,7 +45,7 @@ def bounds(
     lengths: Lengths,
     extras: Extras,
 ) -> Bounds:
-    """Return the bounds on total time / steps of the run [s].
+    """Return the lower and the upper bound on the mean step time of the run [s].
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def lower_bound(
     lengths: Lengths,
     extras: Extras,
 ) -> Real:
-    """Return the lower bound on total time / steps of the run [s]; parameters as for `bounds`."""
+    """Return the lower bound on the mean step time of the run [s]; parameters as for `bounds`."""
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     batches = lengths.batches - 1.0 + lengths.last_share
     busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
@@ -91,11 +91,11 @@ _ON_DEVICE: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A step of devices that never wait for data.
+    """A closed-form estimate of a step in which devices never wait for data.
 
-    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` the need
-    and capacity of one device (None if unknown), `usd_per_step` the price of all machines for a
-    step [$] (None if unknown).
+    `step_time` is the time of the step [s], `throughput` the samples of all devices [1/s], `memory`
+    the memory that one device needs and has (None if unknown), `usd_per_step` the price of all
+    machines for a step [$] (None if unknown).
     """
 
     step_time: Seconds
@@ -105,23 +105,23 @@ class Estimate:
 
     @property
     def fits(self) -> str:
-        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty if unknown."""
+        """``yes``, ``uncertain`` or ``no``: the job fits in device memory; empty if unknown."""
         known = None if self.memory is None else self.memory.known_verdict
         return "" if known is None else str(known)
 
 
 def estimate(scenario: Scenario) -> Estimate:
-    """Return the closed-form estimate of a step.
+    """Return the closed-form estimate of a step in which devices never wait for data.
 
     Parameters
     ----------
     scenario : Scenario
-        One whose devices compute.
+        The job; it needs an accelerator.
 
     Raises
     ------
     NotModelled
-        If no device computes in it, or the model does not cover it.
+        If the scenario has no accelerator, or the model does not cover it.
     """
     check_modelled(scenario)
     time = device_time(scenario)
@@ -140,14 +140,14 @@ def estimate(scenario: Scenario) -> Estimate:
 
 
 def _step(scenario: Scenario) -> Seconds:
-    """Return the step of a device on idle links [s]."""
+    """Return the step time of a device whose links nothing else uses [s]."""
     stages = ask(_ON_DEVICE, scenario, Phase.WARM)
     step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
     return float(step.of(scenario.job.train.accumulation))
 
 
 def _on_idle_links(demand: Demand) -> Real:
-    """Return the time of a demand at its highest rate [s]."""
+    """Return the time of a demand that shares no unit [s]."""
     rate: Real = 1.0 if demand.path is Path.COMPUTE else np.inf
     if demand.ceiling is not None:
         rate = demand.ceiling

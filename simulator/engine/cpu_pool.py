@@ -4,8 +4,8 @@ Processor sharing: all runnable threads progress at one rate. Up to the number o
 thread has a core to itself; beyond it, second hardware threads add a stated fraction of a core
 each; beyond the number of hardware threads the operating system only slices time.
 
-What is left out: cache and memory-bandwidth contention (ask for memory traffic as a flow),
-clock changes with load, migration, priorities.
+Not modeled: cache contention, memory bandwidth (memory traffic is a flow, see `flows`), clock
+changes with load, migration, priorities.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class CpuPool:
     threads : float
         Hardware threads, at least `cores`; a fraction where a container has a quota.
     smt_worth : float
-        What a second hardware thread adds, as a fraction of a core, 0 to 1.
+        Throughput that a second hardware thread adds, as a fraction of a core, 0 to 1.
     contention : float, optional
-        How much longer work takes with all cores busy than alone, less 1: threads share memory
+        Relative increase of the time of work if all cores are busy: threads share memory
         bandwidth, cache and power.
     taken : float, optional
-        Hardware threads that other programs keep busy all the time.
+        Hardware threads that other programs occupy all the time.
     speed : float, optional
         Work that one thread alone on a core does [core-seconds/s].
     on_change : callable, optional
         Called with (time [s], `unit`, utilization 0..1) whenever the utilization changes.
     unit : str, optional
-        What the pool goes by when it tells.
+        Name of the pool in the calls of `on_change`.
 
     Examples
     --------
@@ -101,14 +101,14 @@ class CpuPool:
         self._late = Late(env, self._settle)
 
     def run(self, core_seconds: float, *, threads: float = 1.0) -> Event:
-        """Return an event that fires when the work has been done.
+        """Start a job and return an event that fires when its work is done.
 
         Parameters
         ----------
         core_seconds : float
             Work of the job [core-seconds], over all its threads.
         threads : float, optional
-            Threads it keeps runnable; it is served that many times a single thread's rate.
+            Runnable threads of the job; it progresses at that many times the rate of one thread.
         """
         if not (core_seconds >= 0.0 and threads > 0.0):
             checked("core_seconds", core_seconds, zero=True)
@@ -123,7 +123,10 @@ class CpuPool:
         return done
 
     def capacity(self, runnable: float) -> float:
-        """Return the capacity of runnable threads, in cores, next to those taken."""
+        """Return the combined speed of `runnable` threads [cores].
+
+        Hardware threads that other programs occupy (`taken`) get their share of the cores.
+        """
         own = min(runnable, self._free)
         running = own + self._taken
         capacity = running
@@ -136,14 +139,17 @@ class CpuPool:
     def busy(self) -> float:
         """Return the integral of utilization up to now [s].
 
-        Utilization is what an operating system shows: the fraction of the hardware threads
-        that are not taken which run something, 1 when all do.
+        Utilization is the one an operating system shows: the busy fraction of the hardware threads
+        that other programs do not occupy.
         """
         self._advance()
         return self._busy
 
     def utilization(self) -> float:
-        """Return the fraction of hardware threads not taken that run something, 0 to 1."""
+        """Return the fraction of available hardware threads that run something, 0 to 1.
+
+        Threads that other programs occupy are not available.
+        """
         return self._utilization
 
     def _advance(self) -> None:
@@ -169,14 +175,14 @@ class CpuPool:
         self._late.ask()
 
     def _serve(self, running: float) -> tuple[float, float]:
-        """Return the utilization, and the rate of each, of runnable threads."""
+        """Return the pool's utilization, and the speed of each running thread [core-seconds/s]."""
         rate = self.capacity(running) / running * self._speed
         return min(1.0, running / self._free), rate
 
     def _settle(self, _: Event) -> None:
-        """Apply the rates of the current threads.
+        """Update the speed of the threads and the time of the next completion.
 
-        The caller has served them up to this instant.
+        The caller has advanced all jobs up to now.
         """
         before, running = self._utilization, self._runnable
         if self._jobs.marks:

@@ -1,7 +1,7 @@
-"""One epoch on one machine: build the actors, run them, say what happened.
+"""One epoch on one machine: the actors are built, run and summed up.
 
-The epoch is simulated from the start of its workers to its last batch, but stops early, with
-its drain, once the steps are steady; `Epoch` then says what a whole one takes.
+The epoch is simulated from the start of its workers to its last batch. It stops early, with its
+drain, once the steps are steady; the time of the whole epoch follows from the returned `Epoch`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def run_epoch(
     Parameters
     ----------
     scenario, topology, stages
-        What is run, on which units, and what each stage asks for.
+        The job, the units of its machines, and the demands of each stage.
     plan : Plan
-        How many batches, and when to stop.
+        Number of batches, and limits of the simulation.
     seed : int
-        Of all random draws.
+        Seed of all random draws.
     """
     env = Clock()
     job = scenario.job
@@ -94,14 +94,17 @@ def run_epoch(
 
 
 def ranks_meet(scenario: Scenario, topology: Topology) -> bool:
-    """Return True if ranks wait for each other at the end of a step."""
+    """Return True if ranks synchronize at the end of a step.
+
+    They do in training with several ranks or machines.
+    """
     others = topology.ring > 1 or scenario.cluster.trainers.count > 1
     return others and scenario.job.mode is Mode.TRAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """Placement of ranks: the scenario, its machines and its demand table."""
+    """The ranks of a job on their machines, with the demand table and the simulation plan."""
 
     scenario: Scenario
     machine: Machine
@@ -110,12 +113,12 @@ class _Site:
 
     @property
     def device_wait(self) -> float:
-        """Wait of a step for the slowest device, all else being equal [s]."""
+        """Time that a step waits for the slowest device if batches arrive at once [s]."""
         waits = (stage for stage in self.stages if stage.slot.after_late)
         return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
     def producers(self, rank: int) -> list[Location]:
-        """Return the places of the workers of a rank's batches, one entry a worker."""
+        """Return the location of each worker that prepares batches of a rank."""
         job, topology = self.scenario.job, self.machine.topology
         served = self.scenario.ranks_served
         policy = job.input.policy
@@ -127,7 +130,7 @@ class _Site:
         return places
 
     def policy(self, rank: int) -> LoaderPolicy:
-        """Return the rules by which a rank's workers make batches, remote ones included."""
+        """Return the loader policy of a rank, its workers on helpers included."""
         job, policy = self.scenario.job, self.scenario.job.input.policy
         if job.remote is None:
             return policy
@@ -143,7 +146,7 @@ class _Site:
         )
 
     def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Path]]:
-        """Return the tasks of an actor at a place for a batch, stage by stage."""
+        """Return the tasks of an actor for one batch in stage order, with slot and path."""
         site = self.machine.topology.sites[place.site]
         group = site.group.name if place.site else ""
         found = (
@@ -156,7 +159,11 @@ class _Site:
 
     @property
     def turns(self) -> int:
-        """Turns in which workers go through the samples of a batch: one where it cannot matter."""
+        """Number of turns in which workers interleave the samples of a batch.
+
+        A worker reads and processes a part of the samples in each turn. It is 1 where this has no
+        effect: no stage shares a unit, or only one resource is used.
+        """
         topology = self.machine.topology
         shared = any(
             self.machine.shares(demand, Location(rank=0, site=topology.sites_of(stage.group)[0]))
@@ -262,7 +269,10 @@ def _make_producer(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A task of a worker, for a share of a batch's samples, which `draws` says the size of."""
+    """A task of a worker for a share of the samples of a batch.
+
+    `draws` gives the random amount of the batch relative to the mean.
+    """
 
     task: Task
     slot: Slot
@@ -271,7 +281,10 @@ class _Piece:
 
 
 def _in_turns(pieces: Sequence[_Piece], turns: int) -> list[_Piece]:
-    """Split a worker's pieces that are done sample by sample into turns."""
+    """Divide the per-sample tasks of a worker into `turns` equal parts and interleave them.
+
+    Tasks of a whole batch follow at the end.
+    """
     first = [piece for piece in pieces if piece.slot.by_sample]
     if turns == 1 or len({piece.slot.name for piece in first}) == 1:
         return list(pieces)
@@ -281,7 +294,7 @@ def _in_turns(pieces: Sequence[_Piece], turns: int) -> list[_Piece]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Producer:
-    """The work of each worker on a batch, with the batch's own size and cost."""
+    """The steps of each worker for a batch, scaled by the size and cost of that batch."""
 
     env: Environment
     rank: int
@@ -297,11 +310,11 @@ class _Producer:
     record: RecordEvent | None
 
     def read_samples(self, worker: int, batch: int) -> Steps:
-        """Read the samples ahead of the thread that works on them."""
+        """Read the samples of a batch, ahead of the thread that processes them."""
         return self._do(self.reading[worker], self.reading_lanes[worker], worker, batch)
 
     def make_batch(self, worker: int, batch: int) -> Steps:
-        """Work on the samples until the batch is finished."""
+        """Process the samples of a batch until it is finished."""
         return self._do(self.making[worker], self.making_lanes[worker], worker, batch)
 
     def _do(self, pieces: Sequence[_Piece], lane: str, worker: int, batch: int) -> Steps:
@@ -314,7 +327,7 @@ class _Producer:
                 self._record(lane, piece.slot.label, started, batch, worker)
 
     def send_batch(self, worker: int, batch: int) -> Steps:
-        """Send a finished batch to where it is trained on."""
+        """Send a finished batch from a helper to the machine that trains."""
         started = self.env.now
         for task in self.sending[worker]:
             yield task(self.supply.share(batch))
@@ -323,7 +336,7 @@ class _Producer:
             self._record(lane, "send", started, batch, worker)
 
     def receive_batch(self, batch: int) -> Steps:
-        """Take a finished batch over."""
+        """Receive a finished batch in the training process, for example by pinning it."""
         started = self.env.now
         for task in self.receiving:
             yield task(self.supply.share(batch))
@@ -335,7 +348,7 @@ class _Producer:
             self.record(event)
 
     def waited(self, worker: int, since: float, batch: int) -> None:
-        """Record that a worker had no batch to make."""
+        """Record the time during which a worker was idle, as no batch was requested."""
         self._record(self.making_lanes[worker], "waits to be asked", since, batch, worker)
 
     def _record(self, lane: str, name: str, started: float, batch: int, worker: int) -> None:

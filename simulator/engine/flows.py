@@ -10,7 +10,7 @@ Flows with equal route and ceiling have equal rates at every moment, so they are
 with one rate, and an event costs time in the number of classes, not of flows. The rates
 depend only on how many flows each class has; solved states are remembered.
 
-What is left out: packets, the ramp-up of TCP, unfairness by round-trip time.
+Not modeled: packets, the ramp-up of TCP, unfairness by round-trip time.
 
 References
 ----------
@@ -56,7 +56,7 @@ _REMEMBERED: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowGroup:
-    """Equal flows: their route, the fastest each can go, and how many there are."""
+    """Equal flows: their route, the highest rate of each, and their number."""
 
     route: Route
     ceiling: float = math.inf
@@ -69,7 +69,7 @@ def fair_rates(capacities: Mapping[UnitKey, float], groups: Sequence[FlowGroup])
     Parameters
     ----------
     capacities : mapping
-        What each unit can carry [amount/s].
+        Capacity of each unit [amount/s].
     groups : sequence of FlowGroup
         The flows, equal ones together.
 
@@ -119,7 +119,7 @@ def fair_rates(capacities: Mapping[UnitKey, float], groups: Sequence[FlowGroup])
 
 
 def _demand(groups: Iterable[FlowGroup]) -> dict[UnitKey, float]:
-    """Return how much of each unit one more of common rate uses."""
+    """Return the use of each unit if every flow has rate 1."""
     demand: dict[UnitKey, float] = {}
     for group in groups:
         for unit, coefficient in group.route:
@@ -128,7 +128,7 @@ def _demand(groups: Iterable[FlowGroup]) -> dict[UnitKey, float]:
 
 
 class Flows(Batch):
-    """The flows of one route and ceiling, with their common rate."""
+    """The flows of one route and rate limit, with their common rate."""
 
     __slots__ = ("ceiling", "number", "rate", "route")
 
@@ -141,7 +141,7 @@ class Flows(Batch):
 
 
 class _State:
-    """The solved rates and utilizations of one set of active flows, and time spent in it."""
+    """Rates and utilizations of one set of active flows, and the time spent in it."""
 
     __slots__ = ("elapsed", "rates", "utilization")
 
@@ -159,7 +159,7 @@ class FlowNetwork:
     env : Environment
         The clock.
     capacities : mapping
-        What each unit can carry [amount/s], above zero; infinity for a unit without limit.
+        Capacity of each unit [amount/s], above zero; infinity for a unit without limit.
     on_change : callable, optional
         Called with (time [s], unit, utilization 0..1) whenever a unit's utilization changes.
 
@@ -205,17 +205,17 @@ class FlowNetwork:
         ceiling: float = math.inf,
         latency: float = 0.0,
     ) -> Event:
-        """Return an event that fires when the amount has been carried.
+        """Start a transfer and return an event that fires when it is complete.
 
         Parameters
         ----------
         amount : float
-            What to carry [bytes, requests, ... as the capacities], zero or more.
+            Amount to transfer, in the unit of the capacities (bytes, requests, ...), zero or more.
         route : sequence of (unit, coefficient)
             Units passed, with the capacity used there per unit of rate. Empty: only the
             ceiling limits.
         ceiling : float, optional
-            Fastest this flow can go [amount/s].
+            Highest rate of this flow [amount/s].
         latency : float, optional
             Time before the first byte [s]; uses no capacity.
         """
@@ -224,7 +224,10 @@ class FlowNetwork:
     def carry(
         self, flows: Flows | None, amount: float, ceiling: float = math.inf, latency: float = 0.0
     ) -> Event:
-        """Transfer an amount as a flow on a route that `flows` has returned."""
+        """Start a transfer of `amount` and return an event that fires when it is complete.
+
+        `flows` is the result of `flows` for the route and rate limit.
+        """
         if not (amount >= 0.0 and latency >= 0.0):
             checked("amount", amount, zero=True)
             checked("latency", latency, zero=True)
@@ -248,11 +251,14 @@ class FlowNetwork:
         return dict(self._busy)
 
     def utilization(self, unit: UnitKey) -> float:
-        """Return the used fraction of a unit, as last solved, 0 to 1."""
+        """Return the used fraction of a unit at the current rates, 0 to 1."""
         return self._state.utilization.get(unit, 0.0)
 
     def flows(self, route: Route, ceiling: float = math.inf) -> Flows | None:
-        """Return the class of such flows, None if nothing but their ceiling limits them."""
+        """Return the class of flows with a route and a rate limit.
+
+        None if no unit of the route has a finite capacity: only the rate limit applies.
+        """
         key = (route, ceiling)
         if key not in self._classes:
             checked("ceiling", ceiling)
@@ -275,7 +281,7 @@ class FlowNetwork:
         self._late.ask()
 
     def _advance(self) -> None:
-        """Serve all flows up to now at the rates in force."""
+        """Advance all flows to the current time at their current rates."""
         now = self._env.now
         passed = now - self._since
         if passed > 0.0:
@@ -287,7 +293,7 @@ class FlowNetwork:
             self._since = now
 
     def _complete(self) -> None:
-        """Let go those whose amount has been carried; there is at least one."""
+        """Remove the flows that have completed (at least one) and trigger their events."""
         self._advance()
         slack = clock_slack(self._since)
         if self._next is not None:
@@ -304,15 +310,15 @@ class FlowNetwork:
         if self._active:
             self._late.ask()
             return
-        # Told at once: an event that only a trace asks for would end its epoch at another step.
+        # Called at once: an extra event for traces would end the epoch at another step.
         before, self._state, self._next = self._state, self._idle, None
         if self._on_change is not None:
             self._tell(before.utilization, self._idle.utilization, self._on_change)
 
     def _settle(self, _: Event) -> None:
-        """Apply the rates of the current flows.
+        """Update the rates of the active flows and the time of the next completion.
 
-        The caller has served all flows up to this instant.
+        The caller has advanced all flows up to now.
         """
         before, self._state = self._state, self._solved()
         self._next, next_in = None, math.inf
@@ -327,7 +333,7 @@ class FlowNetwork:
             self._tell(before.utilization, self._state.utilization, self._on_change)
 
     def _solved(self) -> _State:
-        """Return the state of the active flows, solved now or remembered."""
+        """Return rates and utilizations of the active flows; equal sets are solved once."""
         key = tuple([n for flows in self._active for n in (flows.number, len(flows.marks))])
         state = self._states.get(key)
         if state is None:
@@ -353,7 +359,7 @@ class FlowNetwork:
         self._states = {(): self._idle}
 
     def _bank(self) -> None:
-        """Move the time spent in each state to the accounts of the units."""
+        """Add the time spent in each state to the busy time of the units."""
         for state in self._visited:
             for unit, utilization in state.utilization.items():
                 self._busy[unit] += utilization * state.elapsed

@@ -3,10 +3,10 @@
 Every uncertainty component of the scenario is a rate that may be faster or slower. At each of
 `POINTS` points of a quasi-random set all rates are drawn at once, and the closed form gives the
 slowdown of the step: the slowest of all resources, of all serial actors, and of the exposed parts
-of a simulated step. Where the simulated step is longer than that, the shorter of making and using
-batches is added with the share that explains it. That ratio multiplies the simulated figure: one
-simulation gives the level, the closed form the slopes. A test compares it with simulations at other
-rates.
+of a simulated step. Where the simulated step is longer than that, the shorter of loading and
+consuming a batch is added with the share that explains it. That ratio multiplies the simulated
+metric: one simulation gives the level, the closed form the slopes. A test compares it with
+simulations at other rates.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _STATED: Final = frozenset({"start-up", "shut-down"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slowdown:
-    """Slowdown at each point: of a warm step, of a cold one, and of the first step."""
+    """Slowdown at each sampled point: of a warm step, of a cold step, and of the first step."""
 
     step: Vector
     cold: Vector
@@ -89,16 +89,17 @@ class Slowdown:
 
 
 def with_intervals(inputs: SimulationInput, prediction: Prediction) -> Prediction:
-    """Add the 10%, 50% and 90% quantiles of uncertain metrics by name.
+    """Return the prediction with the 10%, 50% and 90% quantiles of each uncertain metric.
 
-    Nothing is added where nothing is uncertain: no uncertainties, and a simulation without chance.
+    It is returned without quantiles if the scenario has no uncertainty and the simulation no
+    randomness.
 
     Parameters
     ----------
     inputs : SimulationInput
         The simulation input; its scenario holds the uncertainties.
     prediction : Prediction
-        The prediction at the rates as figured; its seed is that of the points.
+        The prediction at the nominal rates; its seed is that of the sampled points.
     """
     found: dict[str, dict[str, float]] = {}
     uncertainties = uncertainty_components(inputs, prediction)
@@ -122,8 +123,8 @@ def with_intervals(inputs: SimulationInput, prediction: Prediction) -> Predictio
 def _with_power(
     prediction: Prediction, drawn: Mapping[str, Vector], seed: int
 ) -> dict[str, Vector]:
-    """Return energy figures, and bills with electricity, with the uncertainty of power."""
-    # No rate of the step goes with it: its points are in an order of their own.
+    """Return energy metrics, and costs with electricity, with uncertain power draw."""
+    # Power is not correlated with rates of the step, so its points are permuted.
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
     found: dict[str, Vector] = {}
@@ -143,8 +144,8 @@ def uncertainty_components(
 ) -> tuple[UncertaintyComponent, ...]:
     """Return all uncertainty components of a prediction, as ratios; empty if all are 0.
 
-    Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
-    deviation that evidence allows.
+    They are the components of the scenario, run-to-run chance, and a remainder that raises the
+    uncertainty of the whole step to the smallest one that the evidence allows.
     """
     timing = prediction.timing
     mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
@@ -176,17 +177,17 @@ def uncertainty_components(
 def figures(
     inputs: SimulationInput, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
 ) -> dict[str, Vector]:
-    """Return metrics at other speeds, point by point; only those that change.
+    """Return the metrics that change at other rates, with one value for each sampled point.
 
     Parameters
     ----------
     inputs, prediction : SimulationInput, Prediction
-        Simulation input and prediction at the rates as figured.
+        Simulation input and prediction at the nominal rates.
     speeds : mapping of Rate to array
-        How much faster rates are than figured; those left out are as figured.
+        Factor on each rate at each point; rates that are not given stay nominal.
     chance : float, optional
-        Share of the variance of `Rate.STEP` that is chance: of it no step gets shorter than its
-        slowest resource or serial actor needs.
+        Share of the variance of `Rate.STEP` that is run-to-run chance, which makes no step shorter
+        than its slowest resource or serial actor allows.
     """
     longer = slowdown(inputs, prediction.timing, speeds)
     longer = _begun(inputs, prediction.timing, longer, speeds)
@@ -201,7 +202,7 @@ def figures(
     working = replace(timing, usage=usage)
     cost = _drawn_cost(prediction, working, longer.step)
     energy = energy_of(prediction.scenario, working)
-    # Arrays in place of numbers: every metric is computed as always, for all points at once.
+    # With arrays for numbers, every metric is computed for all points at once.
     storage = bill_of_stores(prediction.scenario, timing)
     drawn = replace(prediction, timing=timing, cost=cost, energy=energy, storage=storage)
     found: dict[str, object] = {metric.name: metric.get(drawn) for metric in JOB_METRICS}
@@ -209,9 +210,9 @@ def figures(
 
 
 def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Slowdown:
-    """Limit the slowdown of the first step to at least the work of a later one.
+    """Limit the slowdown of the first step: it takes at least the work of a later step.
 
-    How long a program takes to begin is known far less well than its steps.
+    The start-up time of a program is far less certain than the time of its steps.
     """
     points = len(longer.step)
     split = replace(timing.split, data_stall=0.0, checkpoint=0.0, other=0.0)
@@ -224,10 +225,10 @@ def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Sp
 def _no_shorter(
     inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds, chance: float
 ) -> Slowdown:
-    """Limit steps to at least the slowest resource, at any chance.
+    """Limit steps to at least the time of the slowest resource, as chance makes none shorter.
 
-    Of a deviation that is the sum of two causes, the expected part of each is its share of the
-    variance.
+    `chance` is the share of run-to-run chance in the variance of the step; the expected part of
+    chance in a sampled deviation is the same share.
     """
     points = len(longer.step)
     without = {**speeds, Rate.STEP: speeds[Rate.STEP] ** (1.0 - chance)}
@@ -263,7 +264,10 @@ def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
 def _drawn_timing(
     inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds
 ) -> Timing:
-    """Return the timing with an array of points for every time that changes."""
+    """Return the timing with each uncertain time as an array over the sampled points.
+
+    `longer` is the slowdown of steps at these points, `speeds` the factors on the rates.
+    """
     busy = timing.accelerator_utilization
     if busy is not None:
         busy = _number(np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer.step))
@@ -283,14 +287,14 @@ def _drawn_timing(
 
 
 def _epochs(timing: Timing, longer: Slowdown) -> tuple[Vector, Vector]:
-    """Return the times of the first and of a later epoch [s]: a first step each, and all others."""
+    """Return the times of the first and of a later epoch [s], each with its own first step."""
     first, later = timing.first_steps
     cold = first * longer.first + (timing.first_epoch_time - first) * longer.cold
     return cold, later * longer.first + (timing.epoch_time - later) * longer.step
 
 
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
-    """Return the bill at each point; prices are certain, times are not."""
+    """Return the cost at each sampled point; prices are taken as certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
     paid, energy = cost.for_machines, cost.energy_per_step
     if paid is not None and cost.per_second is not None:
@@ -318,7 +322,7 @@ def _number(points: Real) -> float:
 
 
 def draw(uncertainties: Sequence[UncertaintyComponent], seed: int) -> Speeds:
-    """Draw the speeds of all uncertain rates at each point; lognormal with median 1."""
+    """Sample a factor on each uncertain rate at each point; lognormal with median 1."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     known = [component for component in uncertainties if component.log_sd > 0.0]
     values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
@@ -346,7 +350,7 @@ def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdow
     inputs, timing : SimulationInput, Timing
         Simulation input and result.
     speeds : mapping of Rate to float or array
-        How much faster rates are than figured; those left out are as figured.
+        Factor on each rate at each point; rates that are not given stay nominal.
     """
     points = max((np.size(speed) for speed in speeds.values()), default=1)
     known = _known(speeds, points)
@@ -365,7 +369,7 @@ def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdow
 
 
 def _known(speeds: Speeds, points: int) -> Speeds:
-    """Prepend the rates as figured to the drawn ones."""
+    """Prepend the nominal rate (factor 1) to the sampled factors of each rate."""
     return {
         rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
         for rate, speed in speeds.items()
@@ -373,34 +377,37 @@ def _known(speeds: Speeds, points: int) -> Speeds:
 
 
 def _step(times: _Times, mean: Seconds) -> Real:
-    """Return a closed-form step at each point, up to a factor; `mean` is the simulated one [s]."""
+    """Return the closed-form step time at each sampled point, up to a common factor.
+
+    `mean` is the mean step time of the simulation [s].
+    """
     longest = np.maximum(TINY, times.slowest)
     if _figured(times.working) > _figured(longest) * (1.0 + MIN_WAIT_SHARE):
-        # What is exposed beside the slowest resource counts only if that does not explain it.
+        # Exposed parts count only if the slowest resource does not explain the step.
         longest = np.maximum(longest, times.working)
     beside = mean - _figured(longest)
     if beside <= MIN_WAIT_SHARE * mean:
         return longest
-    # Part of what the slowest hides in theory comes on top of it: one waits for the other.
+    # Loading and consuming overlap only in theory: a part of the shorter one is added.
     hidden = min(beside, _figured(times.shorter))
     on_top = hidden * times.shorter / _figured(times.shorter)
     return longest + on_top + (beside - hidden) * times.waiting
 
 
 def _figured(times: Real) -> Seconds:
-    """Return the time at the rates as figured, the first one [s]."""
+    """Return the time at the nominal rates, which is the first element [s]."""
     return float(np.atleast_1d(times)[0])
 
 
 def _ratio(times: Real, points: int) -> Vector:
-    """Return drawn times over the time as figured."""
+    """Return the ratio of the sampled times to the nominal time."""
     every = np.broadcast_to(times, points + 1)
     longer: Vector = every[1:] / every[0]
     return longer
 
 
 class _Times:
-    """Closed-form times of a step [s]: first at the rates as figured, then as drawn."""
+    """Closed-form times of a step [s]: at the nominal rates, then at each sampled point."""
 
     def __init__(
         self, inputs: SimulationInput, split: StepSplit, phase: Phase, speeds: Speeds
@@ -430,10 +437,10 @@ class _Times:
         )
 
     def _slower(self, actor: Actor, rate: Rate) -> Real:
-        """Return the ratio of an actor's time to the one as figured."""
+        """Return the ratio of an actor's time to its time at the nominal rates."""
         alone = alone_time(self._topology, self._stages, actor)
         if _figured(alone) <= TINY:
-            # No stage demands it, so only its rate is known.
+            # No stage demands this actor, so only its rate is known.
             alone = 1.0 / self._speeds.get(rate, 1.0)
         return alone / _figured(alone)
 
@@ -444,14 +451,14 @@ class _Times:
 
     @cached_property
     def shorter(self) -> Real:
-        """The shorter of making and using batches."""
+        """The shorter of the time to load a batch and the time to consume it."""
         making = [stage for stage in self._stages if stage.actor in SUPPLY]
         made = limiting_time(self._inputs.scenario, self._topology, making)
         return np.maximum(TINY, np.minimum(made, self.working))
 
     @cached_property
     def first(self) -> Real:
-        """Time of the first batch through all stages, from the start of the workers."""
+        """Time of the first batch from the start of the workers to the end of its compute."""
         scenario, topology, stages = self._inputs.scenario, self._topology, self._stages
         groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
         made: Real = 0.0
@@ -469,12 +476,12 @@ class _Times:
 
 
 def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:
-    """Return the time of an actor of a rank for a batch on idle machines [s]."""
+    """Return the time of one actor of a rank for a batch without contention [s]."""
     return sum(actor_times(topology, stages, actor).values(), 0.0)
 
 
 def _total(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Real:
-    """Return the time of the whole run: one-off parts, first epoch and later ones [s]."""
+    """Return the time of the whole run: one-off parts, the first epoch and all later epochs [s]."""
     parts, epochs = inputs.extras.parts, inputs.lengths.epochs
     first_epoch, epoch = _epochs(timing, longer)
     training = timing.total_time - sum(parts.values())

@@ -1,6 +1,6 @@
-"""A rank's loader: assignment, prefetch credits, order of delivery, one pin-memory thread.
+"""The data loader of a rank: batch assignment, prefetch, delivery order, pin-memory thread.
 
-Loaders of threads are one worker with several threads (`InputPipeline.policy`).
+A loader that uses threads is one worker with several threads (`InputPipeline.policy`).
 
 Workers of equal batches start an epoch together, and would stay in step: all would read, work and
 write at the same time, unlike real ones. So their *phases* are spread: with W workers the j-th
@@ -47,7 +47,7 @@ class Supply:
     stragglers : sequence of Straggler
         Workers or batches that take longer.
     producers : int
-        Workers whose phases are spread; 0: all stay in step.
+        Number of workers whose phases are spread; with 0 all workers stay in step.
     """
 
     def __init__(
@@ -63,20 +63,23 @@ class Supply:
         self._stragglers = tuple(stragglers)
 
     def has(self, batch: int) -> bool:
-        """Return True if the epoch has this batch."""
+        """Return True if the epoch has a batch of this number."""
         return batch < self.limit
 
     def share(self, batch: int) -> float:
-        """Return the samples of the batch as a share of a full one."""
+        """Return the size of a batch as a share of a full batch."""
         return self._last_share if batch == self.limit - 1 else 1.0
 
     def phase(self, batch: int) -> float:
-        """Return the factor on a batch of the second wave that desynchronises workers."""
+        """Return the factor on the time of a batch that spreads the phases of workers.
+
+        It differs from 1 for the second wave of batches only.
+        """
         place = batch - self.producers
         return 0.5 + (place + 0.5) / self.producers if 0 <= place < self.producers else 1.0
 
     def slowness(self, rank: int, worker: int, batch: int) -> float:
-        """Return the factor on the time of a batch for a worker of a rank."""
+        """Return the factor on the time of a batch for a worker: phase and stragglers."""
         factor = self.phase(batch)
         for straggler in self._stragglers:
             factor *= straggler.factor if straggler.hits(rank, worker, batch) else 1.0
@@ -91,7 +94,7 @@ GAMMA_SUMS: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
 
 
 class Draws:
-    """Random batch amounts relative to the mean: the mean of as many draws as samples.
+    """Random amounts of work of batches, relative to the mean; each averages one draw per sample.
 
     The amount depends on the number of the batch alone: a job on more cores, with other workers or
     a faster store draws the same batches, so chance cancels in a comparison.
@@ -113,7 +116,7 @@ class Draws:
         self._drawn: list[float] = []
 
     def of(self, batch: int) -> float:
-        """Return the amount of a batch over that of the mean batch."""
+        """Return the amount of work of a batch relative to the mean batch."""
         if not self._spread.varies:
             return 1.0
         while batch >= len(self._drawn):
@@ -143,7 +146,7 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """An unbounded queue; readers are served in the order they came."""
+    """An unbounded FIFO queue; waiting readers are served in order of arrival."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -154,7 +157,7 @@ class Mailbox(Generic[T]):
         return len(self._items)
 
     def put(self, item: T) -> None:
-        """Add an item, or hand it to the reader that waits longest."""
+        """Add an item, or pass it to the reader that has waited longest."""
         if self._readers:
             self._readers.popleft().succeed(item)
         else:
@@ -170,7 +173,7 @@ class Mailbox(Generic[T]):
 
 
 class RankLoader:
-    """Makes the batches of one rank in one epoch.
+    """Prepares the batches of one rank in one epoch.
 
     Parameters
     ----------
@@ -181,19 +184,19 @@ class RankLoader:
     supply : Supply
         The epoch's batches.
     read : callable
-        Steps of a thread that reads a batch's samples ahead: ``read(worker, batch)``; used only
+        ``read(worker, batch)`` yields the steps of a thread that reads samples ahead; used only
         by a policy that reads ahead.
     make : callable
-        Steps a worker goes through for a batch, reading included unless that is done ahead:
-        ``make(worker, batch)``.
+        ``make(worker, batch)`` yields the steps of a worker for a batch, reading included unless
+        it is done ahead.
     receive : callable
-        Steps of taking a finished batch over: ``receive(batch)``.
+        ``receive(batch)`` yields the steps that receive a finished batch.
     send : callable or None
-        Steps of sending a batch that a worker has made elsewhere, while the worker goes on.
+        Steps that send a batch from a helper while its worker goes on.
     pin_memory_thread : bool
-        A thread of its own receives (pinning does); else the trainer's thread.
+        True if the pin-memory thread receives batches; else the main thread does.
     waited : callable, optional
-        Called with (worker, start, batch) when a worker that has waited is asked for a batch.
+        Called with (worker, start, batch) when an idle worker is asked for a batch.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a loader
@@ -230,11 +233,11 @@ class RankLoader:
 
     @property
     def ready(self) -> int:
-        """Finished batches that wait to be taken."""
+        """Number of finished batches that the main thread has not taken yet."""
         return len(self._finished) + len(self._received) + len(self._stash)
 
     def start(self) -> None:
-        """Start workers and pin-memory thread, and ask for the first batches."""
+        """Start the workers and the pin-memory thread, and request the first batches."""
         for worker in range(self._policy.producers):
             self._env.process(self._work(worker))
         if self._pin_memory_thread and self._policy.producers:
@@ -243,12 +246,12 @@ class RankLoader:
             self._issue()
 
     def next_batch(self, wanted: int) -> Generator[Event, object, int]:
-        """Wait for the next batch and take it; without workers, make it here and now.
+        """Wait for the next batch and return its number; without workers, prepare it now.
 
         Parameters
         ----------
         wanted : int
-            Number of the batch whose turn it is; any finished one will do out of order.
+            Number of the next batch in order; without ordered delivery any finished batch is taken.
         """
         if not self._policy.producers:
             self.issued = wanted + 1

@@ -29,7 +29,7 @@ from simulator.units import Seconds
 
 
 class Stream:
-    """A first-in first-out queue of one server.
+    """A FIFO queue with one server, such as a compute stream.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Stream:
         self._asked = 0.0
 
     def run(self, seconds: float) -> Event:
-        """Return an event that fires when work of `seconds` [s] has been done in turn."""
+        """Queue work of `seconds` [s] and return an event that fires when it is done."""
         if not seconds >= 0.0:
             checked("seconds", seconds, zero=True)
         now = self._env.now
@@ -75,7 +75,7 @@ class Stream:
         return Alarm(self._env, partial(self._tell_idle, self._free_at), queued + seconds)
 
     def busy(self) -> float:
-        """Return the time up to now [s] during which something ran."""
+        """Return the time up to now during which the stream was busy [s]."""
         return self._asked - max(0.0, self._free_at - self._env.now)
 
     def _tell_idle(self, since: float, _: Event) -> None:
@@ -89,7 +89,10 @@ ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unshared:
-    """Units that can never saturate, and whether no thread slows another on the cores."""
+    """Units that can never saturate.
+
+    `cores` is True if no thread slows down another on the CPU cores.
+    """
 
     units: frozenset[str] = frozenset()
     cores: bool = False
@@ -99,13 +102,13 @@ ALL_SHARED: Final = Unshared()
 
 
 def own_rate(demand: Demand, route: Route, topology: Topology) -> float:
-    """Return the rate of a demand alone on its way [amount/s]; infinite without a limit."""
+    """Return the rate of a demand without contention [amount/s]; infinity if unlimited."""
     ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
     return min([ceiling, *(float(topology.units[u].capacity) / use for u, use in route)])
 
 
 def limiting(route: WeightedRoute, topology: Topology) -> Route:
-    """Return the units of a way that have a limit."""
+    """Return the part of a route that consists of units with a finite capacity."""
     found = ((unit, float(use)) for unit, use in route)
     return tuple((u, c) for u, c in found if c > 0.0 and topology.units[u].capacity < math.inf)
 
@@ -116,12 +119,12 @@ def unshared(
     stages: Sequence[StageDemands],
     reduction: SymmetryReduction,
 ) -> Unshared:
-    """Find the units of the training machine that can never saturate.
+    """Return the units of the training machine that can never saturate.
 
     Parameters
     ----------
     scenario, topology, stages, reduction
-        What is run, on which units, what each stage asks for, which ranks are simulated.
+        The job, its units, the demands of each stage, and the simulated ranks.
     """
     if scenario.job.remote is not None:
         return ALL_SHARED
@@ -143,7 +146,10 @@ _Group = tuple[int, list[Demand]]
 
 
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
-    """Return the demands of one rank that can be executed concurrently."""
+    """Return the groups of a rank's demands that run concurrently.
+
+    Each group has the number of demands that run at once, and the demands of which each is one.
+    """
     pipeline = scenario.job.input
     policy = pipeline.policy
     reading: list[Demand] = []
@@ -179,7 +185,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
 def _in_turn(
     scenario: Scenario, making: list[Demand], copying: list[Demand], rest: list[Demand]
 ) -> list[list[Demand]]:
-    """Return the concurrent demands where the program's own thread makes each batch (0 workers)."""
+    """Return the groups of concurrent demands if the main thread prepares batches."""
     pipeline, train = scenario.job.input, scenario.job.train
     if train.sync_every_step and train.accumulation == 1:
         return [making + copying + rest]
@@ -191,7 +197,7 @@ def _in_turn(
 def _greatest(
     demands: Sequence[Demand], rank: int, topology: Topology, reduction: SymmetryReduction
 ) -> dict[str, float]:
-    """Return the highest use of each unit by demands in sequence [its own amount/s]."""
+    """Return the highest use of each unit by demands that run one at a time."""
     found: dict[str, float] = {}
     for demand in demands:
         if demand.path in {Path.CORES, Path.COMPUTE} or float(demand.amount) == 0.0:
@@ -206,7 +212,7 @@ def _greatest(
 def _own_cores(groups: Sequence[_Group], topology: Topology, reduction: SymmetryReduction) -> bool:
     """Return True if the speed of a thread never depends on other threads.
 
-    Either each has a core and slows no other, or only one runs at a time.
+    That is so if every thread has a core and causes no contention, or if only one runs at a time.
     """
     pool, users = topology.host.cpu, []
     for times, demands in groups:
@@ -225,7 +231,10 @@ Use: TypeAlias = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedDelayTask:
-    """A task of fixed duration: `latency` [s], then `amount` at `rate` [amount/s]."""
+    """A task of fixed duration: `latency` [s], then `amount` at `rate` [amount/s].
+
+    `use` holds the units that it uses meanwhile, each with the share of its capacity.
+    """
 
     latency: Seconds
     amount: float
@@ -233,11 +242,11 @@ class FixedDelayTask:
     use: Use
 
     def waits(self, scale: float) -> Seconds:
-        """Return the time before any unit is busy [s], for `scale` times the work."""
+        """Return the latency before any unit is busy [s], for `scale` times the work."""
         return self.latency * scale
 
     def works(self, scale: float) -> Seconds:
-        """Return the time that units are busy [s], for `scale` times the work."""
+        """Return the time during which units are busy [s], for `scale` times the work."""
         return self.amount * scale / self.rate if self.amount > 0.0 else 0.0
 
 
@@ -248,7 +257,7 @@ def fixed_delay_task(
     reduction: SymmetryReduction,
     alone: Unshared,
 ) -> FixedDelayTask | None:
-    """Return the fixed-delay task of a demand; None where it shares a unit with others."""
+    """Return the fixed-delay task of a demand; None if it shares a unit with other demands."""
     amount, latency = float(demand.amount), float(demand.latency)
     if demand.path is Path.COMPUTE:
         return None
@@ -284,7 +293,7 @@ _SHIFT: Final = 1074
 
 
 class Tally:
-    """Total time of concurrent work, added up without rounding."""
+    """Total time of concurrent tasks, added up without rounding."""
 
     __slots__ = ("_open", "_sum")
 
@@ -293,22 +302,22 @@ class Tally:
         self._open = 0
 
     def start(self, now: Seconds) -> None:
-        """Start a task."""
+        """Record the start of a task at time `now`."""
         self._open += 1
         self._sum -= _exact(now)
 
     def stop(self, now: Seconds) -> None:
-        """End a task."""
+        """Record the end of a task at time `now`."""
         self._open -= 1
         self._sum += _exact(now)
 
     def total(self, now: Seconds) -> Seconds:
-        """Return the time up to now [s], rounded once."""
+        """Return the summed time of all tasks up to `now` [s], rounded once."""
         return (self._sum + self._open * _exact(now)) / (1 << _SHIFT)
 
     @property
     def under_way(self) -> int:
-        """Pieces of work under way."""
+        """Number of tasks in progress."""
         return self._open
 
 
@@ -318,7 +327,7 @@ def _exact(value: float) -> int:
 
 
 def busy_times(spent: Iterable[tuple[Use, Seconds]]) -> dict[str, Seconds]:
-    """Return the busy time of each unit [s]; a unit half used counts half."""
+    """Return the busy time of each unit [s], weighted by the share of its capacity in use."""
     parts: dict[str, list[float]] = {}
     for use, seconds in spent:
         for unit, share in use:
@@ -343,7 +352,7 @@ class FixedDelays:
         self._tallies: dict[Use, Tally] = {}
 
     def run(self, task: FixedDelayTask, scale: float) -> Event:
-        """Return an event that fires at the end of `scale` times the work."""
+        """Start `scale` times a task and return an event that fires when it is done."""
         waits = task.waits(scale)
         if waits == 0.0:
             return Alarm(self._env, self._work(task), task.works(scale))
@@ -362,7 +371,7 @@ class FixedDelays:
         happen(done, self._work(task), task.works(scale))
 
     def _work(self, task: FixedDelayTask) -> Callable[[Event], None]:
-        """Begin the work now; what is to be done when it ends."""
+        """Record the start of a task now; return the callback for its end."""
         tally = self._tallies.setdefault(task.use, Tally())
         tally.start(float(self._env.now))
         self._report_use(task.use)
@@ -390,7 +399,7 @@ Task: TypeAlias = Callable[[float], Event]
 
 
 class Machine:
-    """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
+    """The simulated machines: shared units, a CPU pool for each, a compute stream for each rank.
 
     Only the ranks and units of `reduction` are simulated; demands of a rank count for all ranks
     that it represents. Demands on `alone` units are fixed-delay tasks; all others share.
@@ -444,7 +453,7 @@ class Machine:
         self._streams = {compute_stream(rank): stream for rank, stream in self._compute.items()}
 
     def task(self, demand: Demand, place: Location) -> Task | None:
-        """Return the task of a demand at a place; None for an empty one."""
+        """Return the task that carries out a demand at a location; None for a demand of zero."""
         amount, latency = float(demand.amount), float(demand.latency)
         if amount == 0.0 and latency == 0.0:
             return None
@@ -459,13 +468,13 @@ class Machine:
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         route = self.reduction.route(self.topology, demand, place)
         if place.site in self.reduction.sites:
-            # On machines taken together none is faster than on the one that it is on.
+            # A flow through merged machines is no faster than through a single one.
             ceiling = own_rate(demand, limiting(route, self.topology), self.topology)
         flows = self._network.flows(route, ceiling)
         return partial(self._carry, flows, amount, ceiling, latency)
 
     def shares(self, demand: Demand, place: Location) -> bool:
-        """Return True if other demands may slow a demand at a place."""
+        """Return True if other demands can slow down a demand at a location."""
         return fixed_delay_task(demand, place, self.topology, self.reduction, self._alone) is None
 
     def _carry(
@@ -474,7 +483,7 @@ class Machine:
         return self._network.carry(flows, amount * scale, ceiling, latency * scale)
 
     def busy(self) -> dict[str, float]:
-        """Return the busy time of every simulated unit up to now [s]; half used counts half."""
+        """Return the busy time of every simulated unit up to now [s], weighted by utilization."""
         found = self._network.busy_times()
         for unit, pool in self._cpus.items():
             found[unit] = pool.busy()
@@ -487,7 +496,7 @@ class Machine:
 
 
 def _machine_of(unit: str) -> str:
-    """Return the prefix of the unit names of a machine; empty for those that train."""
+    """Return the machine prefix of the name of a unit."""
     return unit.split(" ", 1)[0] + " "
 
 
@@ -500,7 +509,7 @@ def _scaled(run: Callable[[float], Event], seconds: float, scale: float) -> Even
 
 
 def named(reduction: SymmetryReduction) -> dict[str, list[str]]:
-    """Return the units and devices that each simulated one represents, itself first."""
+    """Return, for each simulated unit and compute stream, the names that it represents."""
     found: dict[str, list[str]] = {}
     for unit, simulated in reduction.units.items():
         found.setdefault(simulated, []).append(unit)

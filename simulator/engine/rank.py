@@ -1,4 +1,4 @@
-"""One rank: its main thread, its device, its communication stream, and barriers of ranks."""
+"""One rank: main thread, compute, copy and communication streams, and barriers between ranks."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from simulator.pipeline.stages.base import Actor, Per, Slot, StageDemands
 
 
 class Barrier:
-    """A meeting point that opens when all parties are there, and is then ready for the next.
+    """A barrier that opens when all parties have arrived, and can then be used again.
 
     Parameters
     ----------
     env : Environment
         The clock.
     parties : int
-        How many have to come, at least one.
+        Number of parties that must arrive, at least one.
     standing_for : int, optional
-        Number that the parties represent, drawn like them: it opens when the latest of all is
-        expected, by the spread of the parties.
+        Number of ranks that the simulated parties represent, with the same random times: the
+        barrier opens at the expected arrival of the latest of all these ranks.
 
     Attributes
     ----------
     lag : float
-        How much later than the mean party came it opened last [s].
+        Time from the mean arrival to the last opening [s].
 
     Examples
     --------
@@ -71,18 +71,18 @@ class Barrier:
 
     @property
     def alone(self) -> bool:
-        """True without other parties."""
+        """True if the barrier has one party only."""
         return self._parties == 1
 
     @property
     def waiting(self) -> int:
-        """Parties that wait now."""
+        """Number of parties that wait now."""
         return len(self._came)
 
     def wait(self, stands_for: float = 1.0) -> Event:
-        """Return an event that fires when the last of the parties has come.
+        """Return an event that fires when the last party has arrived.
 
-        It counts for `stands_for` in the mean that `lag` is taken from.
+        `stands_for` is the weight of this party in the mean arrival, from which `lag` is counted.
         """
         opens = self._open
         self._came.append(self._env.now)
@@ -107,9 +107,10 @@ def _open(barrier: Event, _: Event) -> None:
 
 @cache
 def _later(parties: int, all_of_them: int) -> float:
-    """Return the lag of the latest of all over that of the latest party, relative to the mean.
+    """Return the extra lag of the latest of `all_of_them` over the latest of `parties`.
 
-    From the expected maxima of normal draws.
+    It is relative to the lag of the latest party. Lags are counted from the mean arrival, with the
+    expected maximum of normal draws.
     """
     if parties in (1, all_of_them):
         return 0.0
@@ -117,7 +118,7 @@ def _later(parties: int, all_of_them: int) -> float:
 
 
 def expected_maximum(draws: int) -> float:
-    """Return the expected maximum of standard normal draws, two or more.
+    """Return the expected maximum of `draws` standard normal draws, two or more.
 
     References
     ----------
@@ -143,9 +144,9 @@ thousand kernels holds one to three steps of a common model."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A slot of the step program with what a rank does in it.
+    """A slot of the step program with the tasks of a rank.
 
-    `line` is the line of the ledger that it counts for.
+    `line` is the index of the ledger line that its time counts for.
     """
 
     slot: Slot
@@ -155,12 +156,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The work of one batch of one rank, slot by slot, ready to be executed.
+    """The work of one batch of one rank: its slots with their tasks, by execution order.
 
-    `copies` are on the copy engine; then come the slots `before` the one whose work fills `buckets`
-    of gradients, that one (`filling`), those that `reduce` a bucket, and those `after` them.
-    `beside` are slots concurrent with the compute of the batch; the device waits for them behind
-    it. `shares` are the buckets' parts of the gradients.
+    `copies` run on the copy engine; then come the slots `before` the backward pass that fills the
+    gradient buckets (`filling`), that pass, the slots that `reduce` a bucket, and the slots `after`
+    them. `beside` are slots concurrent with the compute of the batch; the device waits for their
+    end after it. `shares` are the shares of the gradients in each bucket.
     """
 
     copies: Sequence[Part]
@@ -177,16 +178,16 @@ def work_of(
     shares: Sequence[float],
     tasks: Callable[[StageDemands], Sequence[Task]],
 ) -> Work:
-    """Return the work of a rank's device for a batch: the slots on its streams with demands.
+    """Return the work of a rank's device for a batch: the slots on its streams that have demands.
 
     Parameters
     ----------
     stages : sequence of StageDemands
         The demand table.
     shares : sequence of float
-        The buckets' parts of the gradients, if they are exchanged.
+        Share of the gradients in each bucket; empty if gradients are not exchanged.
     tasks : callable
-        What a stage's demands turn into.
+        Returns the tasks of a stage.
     """
     copies: list[Part] = []
     beside: list[Part] = []
@@ -239,10 +240,10 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules by which the program drives its device.
+    """Rules by which the training program drives its device.
 
     `device_wait` is the wait for the slowest device where all ranks meet [s], `stands_for` the
-    weight of the rank among them.
+    number of ranks that this rank represents there.
     """
 
     accumulation: int
@@ -261,11 +262,11 @@ class Rank:
     env, index : Environment, int
         Clock and number of the rank.
     loader, supply, work, rules : RankLoader, Supply, Work, Rules
-        Source of batches, batches of the epoch, work of each, rules of the program.
+        Source of batches, batches of the epoch, work of each batch, rules of the program.
     barriers : pair of Barrier or None
         Barriers before and after each bucket's all-reduce; None with a single rank.
     on_step, record : callable
-        Called at the end of each step (rank, step), and with each event of a trace.
+        Called at the end of each step (rank, step), and with each trace event.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a rank
@@ -415,7 +416,7 @@ class Rank:
             yield from self._carry_out(part, item)
 
     def _carry_out(self, part: Part, item: _Item) -> Steps:
-        """Do what a slot asks for, if it comes with this batch."""
+        """Execute a slot if it is due with this batch: every batch, or the last of a step."""
         slot = part.slot
         if slot.per is Per.BATCH:
             yield from self._do(part, item.share, item.step)
@@ -427,7 +428,7 @@ class Rank:
         return item.share if part.slot.per is Per.BATCH else 1.0
 
     def _wait_for(self, part: Part, events: Sequence[Event], began: float, step: int) -> Steps:
-        """Wait for the rest of slots that are concurrent with compute."""
+        """Wait for the end of a slot that runs concurrently with compute."""
         started = self._env.now
         self.ledger.line = part.line
         for event in events:
@@ -438,7 +439,7 @@ class Rank:
         self._record(part.slot.label, began, step, COMMUNICATION)
 
     def _left(self) -> float:
-        """Return the share of the wait for the slowest device beyond that for late batches."""
+        """Return the share of the wait for the slowest device that remains after late batches."""
         lag, self._lag, wait = self._lag, 0.0, self._rules.device_wait
         return float(left_to_wait(wait, lag) / wait) if wait > 0.0 else 1.0
 
@@ -469,11 +470,11 @@ class Rank:
         self._record("waits for all-reduce", started, item.step)
 
     def _exposed(self) -> float:
-        """Return the exposed exchange so far [s]."""
+        """Return the exposed time of the gradient exchange so far [s]."""
         return 0.0 if self._reduced is None else self._time_reducing() - self._reduced
 
     def spent(self) -> tuple[float, ...]:
-        """Return the ledger up to now."""
+        """Return the time of each ledger line up to now [s]."""
         totals = list(self.ledger.totals(self._env.now))
         exposed = self._exposed()
         totals[self._exposed_line] += exposed
@@ -489,7 +490,7 @@ class Rank:
                 yield before.wait(self._rules.stands_for)
                 self._lag = max(self._lag, before.lag)
             started = self._reducing_since = self._env.now
-            # Chunks of a bucket are between machines while others are inside: both at once.
+            # Chunks of a bucket are sent inside and between machines at the same time.
             yield from [task(bucket.task_share) for task in tasks]
             if not after.alone:
                 yield after.wait()
@@ -510,7 +511,7 @@ class Rank:
         self.ledger.add(line, now - started, now)
 
     def _record_slot(self, slot: Slot, started: float, step: int) -> None:
-        """Record a slot on its own lane, if it has one, and on the device's."""
+        """Record a slot on its own lane, if any, and on the compute lane."""
         lane = lane_of(slot)
         if lane != COMPUTE:
             self._record(slot.label, started, step, lane)

@@ -2,10 +2,10 @@
 
 The law of the window
 ---------------------
-Let W workers work for a rank, and at most C batches be asked for and not yet taken. Where nothing
-is random, all that happens to batch k is a function of what happened to the batches before it: its
-worker is free once batch k - W is made, it is asked for once batch k - C is taken, the device
-begins once batch k - 1 is done. So the times of the last M = W + C batches are the whole state of
+Let W workers prepare the batches of a rank, with at most C batches requested and not yet taken.
+Without randomness the times of batch k are a function of those of earlier batches: its worker is
+free once batch k - W is finished, it is requested once batch k - C is taken, the device begins
+once batch k - 1 is done. So the times of the last M = W + C batches are the whole state of
 the pipeline, and the function is homogeneous: were all of them later by c, all that follows would
 be later by c [1]_. If therefore the steps over the last M batches, and as much before, repeat with
 a period of p steps, which take P seconds, and so does what waits in the loaders, then the state is
@@ -109,21 +109,21 @@ class Steady:
 def find_period(
     durations: Sequence[float], waiting: Sequence[object], least: int = 0
 ) -> Steady | None:
-    """Find the shortest period with which the last steps repeat.
+    """Return the steady window with the shortest period with which the last steps repeat.
 
     Parameters
     ----------
     durations : sequence of float
         Step times so far [s].
     waiting : sequence
-        What was in the loaders' queues at the end of each step.
+        Contents of the loaders' queues at the end of each step.
     least : int, optional
-        Steps that the window must hold: as many as batches are being made and in flight.
+        Smallest window [steps]: the number of batches in preparation and in flight.
 
     Returns
     -------
     Steady or None
-        None as long as nothing repeats `MIN_REPEATS` times over `MIN_WINDOW` and `least` steps.
+        None if no period repeats `MIN_REPEATS` times over `MIN_WINDOW` and `least` steps.
     """
     steps = len(durations)
     slack = SAME_STEP * max(fmean(durations[-max(MIN_WINDOW, least) :]), 1e-300) if steps else 0.0
@@ -137,12 +137,15 @@ def find_period(
 
 
 def longest_period(least: int) -> int:
-    """Return the longest period to look for [steps], with `least` steps in flight."""
+    """Return the longest period to look for [steps]; `least` is the number of batches in flight."""
     return max(MAX_PERIOD, least)
 
 
 def window_of(period: int, least: int) -> int:
-    """Return the window in which a period must be seen [steps]: whole periods, `least` at least."""
+    """Return the window over which a period must repeat [steps].
+
+    It is a multiple of the period, and at least `least`.
+    """
     return period * max(MIN_REPEATS, math.ceil(max(MIN_WINDOW, least) / period))
 
 
@@ -162,10 +165,10 @@ def _repeats(
 
 
 def batch_means(durations: Sequence[float], burst: int = 1) -> float:
-    """Return the 95% half-width of the mean step time from up to 16 batch means [s].
+    """Return the 95% half-width of the mean step time by the method of batch means [s].
 
-    A batch holds whole bursts: with too few of them for 16 batches each is one. With too few steps
-    for that: half the range of what was seen, which claims nothing.
+    It uses up to 16 groups of consecutive steps, each of whole bursts (`burst` steps). With too few
+    steps it returns half the observed range, which is not a confidence interval.
     """
     number = BATCHES
     if BATCHES * burst > len(durations) >= MIN_BATCH_MEANS * burst:
@@ -179,14 +182,14 @@ def batch_means(durations: Sequence[float], burst: int = 1) -> float:
 
 
 def chance_of_an_epoch(deviation: float, in_series: float) -> float:
-    """Return the highest 95% half-width of the time of a whole epoch, as a share of it.
+    """Return an upper bound on the relative 95% half-width of the time of a whole epoch.
 
     Parameters
     ----------
     deviation : float
-        Of one sample's time, as a share of its mean.
+        Standard deviation of the time of one sample, relative to its mean.
     in_series : float
-        Samples that follow one another in a worker.
+        Samples that one worker processes in series.
 
     Examples
     --------
@@ -197,12 +200,12 @@ def chance_of_an_epoch(deviation: float, in_series: float) -> float:
 
 
 def warm_up(steps: int, in_flight: int) -> int:
-    """Return the steps at the start that are not steady: twice those in flight."""
+    """Return the number of initial steps to discard: twice those in flight, or a third."""
     return min(2 * in_flight + 2, steps // 3)
 
 
 def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady | None:
-    """Return a steady window if the mean of a random run is known to `PRECISION`."""
+    """Return a steady window if the relative half-width of the mean step is at most `PRECISION`."""
     first = warm_up(len(durations), in_flight)
     kept = durations[first:]
     if len(kept) < BATCHES * max(MIN_BATCH, burst):
@@ -216,16 +219,16 @@ def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady
 def undisturbed(
     durations: Sequence[float], ready: Sequence[float], in_flight: int
 ) -> Steady | None:
-    """Return a steady window if randomness does not reach the steps: all equal, stable queues.
+    """Return a steady window if all steps are equal and queues do not shrink, despite randomness.
 
     Parameters
     ----------
     durations : sequence of float
         Step times so far [s].
     ready : sequence of float
-        Batches that wait for the average rank at the end of each step.
+        Finished batches in the queue of the average rank at the end of each step.
     in_flight : int
-        Batches that may be on their way.
+        Highest number of batches requested and not yet taken.
     """
     window = max(MIN_WINDOW, in_flight)
     if len(durations) - 2 * window < in_flight:
@@ -239,9 +242,9 @@ def undisturbed(
 
 
 def whole_bursts(steps: int, burst: int) -> int:
-    """Return the most steps up to `steps` that hold whole bursts of batches.
+    """Return the largest number of steps up to `steps` that is a multiple of `burst`.
 
-    A window that cuts a burst in two would be too fast or too slow by a part of it.
+    A window that cuts a burst of batches in two would be too fast or too slow by a part of it.
     """
     return max(1, steps - steps % burst if steps >= burst else steps)
 
@@ -272,10 +275,10 @@ FAR_BELOW: Final = 0.99
 class Plan:
     """Extent of the simulation of an epoch.
 
-    `batches` per rank; `most_steps` ends the run even if it never gets steady; by default that is
-    when what is in flight has been used up a few times, and when `most_events` have happened.
-    `replay` runs all of it. `start_delay` passes before the loader's workers can start. No steady
-    step is shorter than `least_step` [s].
+    `batches` is the number of batches per rank. `most_steps` ends the simulation even if it is not
+    steady; by default a few times the batches in flight. It also ends after `most_events` events.
+    `replay` simulates all batches. Workers start after `start_delay` [s]. No steady step is shorter
+    than `least_step` [s].
     """
 
     batches: int
@@ -304,8 +307,9 @@ class Epoch:
     """A simulated epoch.
 
     `snapshots` holds the state at the start and after each step; the steps from snapshot `first` to
-    `last` are the steady window that represents all others. `end` is the end of the last batch;
-    `settled`: the run was ended before its last batch. No mean step is below `floor` [s].
+    `last` are the steady window that represents all others. `end` is the end of the last batch.
+    `settled` is True if the simulation ended before the last batch of the epoch. The mean step is
+    at least `floor` [s].
     """
 
     end: Seconds
@@ -321,14 +325,14 @@ class Epoch:
 
     @property
     def own_first_step(self) -> Seconds:
-        """Time of the average rank for step 1, without waiting for others [s]."""
+        """Time of the average rank for step 1, without waits for other ranks [s]."""
         spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]
         own = [sum(parts[entry] for entry in OWN_WORK) for parts in spent]
         return fmean(own, self.reduction.counts)
 
     @property
     def steps(self) -> int:
-        """Steps that were simulated."""
+        """Number of simulated steps."""
         return len(self.snapshots) - 1
 
     @property
@@ -338,13 +342,16 @@ class Epoch:
 
     @property
     def seen_step(self) -> Seconds:
-        """Mean step of the window [s], which prefetched batches may shorten."""
+        """Mean step of the steady window [s], which batches prefetched before it may shorten."""
         window = self.snapshots[self.last].time - self.snapshots[self.first].time
         return window / (self.last - self.first)
 
     @property
     def bounded(self) -> bool:
-        """True if the mean step is a bound, as no sustained step was simulated."""
+        """True if the mean step is the closed-form bound.
+
+        The simulated steps were then shorter, as they used up prefetched batches.
+        """
         return self.seen_step < self.floor * FAR_BELOW
 
     @property
@@ -362,7 +369,7 @@ MIN_ROUNDS = 3
 
 
 class Observer:
-    """Sees the steps of an epoch go by, ends it when they are steady, and sums it up."""
+    """Collects the steps of an epoch, ends the simulation when they are steady, and sums it up."""
 
     def __init__(
         self, plan: Plan, supply: Supply, job: Job, reduction: SymmetryReduction, producers: int
@@ -395,13 +402,13 @@ class Observer:
         return self._steady is not None
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Record the state before anything has happened."""
+        """Record the state before the first event."""
         self._snapshots.append(snapshot)
 
     def step(self, snapshot: Snapshot, issued: int, events: int = 0) -> None:
-        """Record the end of a step of all ranks.
+        """Record the end of a step of all ranks, and end the epoch if its steps are steady.
 
-        `issued` batches have been asked for, and `events` events have happened so far.
+        So far `issued` batches were requested and `events` events processed.
         """
         self.add((snapshot,))
         steps = len(self._durations)
@@ -411,20 +418,20 @@ class Observer:
             self.consider(issued, events)
 
     def add(self, snapshots: Sequence[Snapshot]) -> None:
-        """Record steps without a look at whether they are steady."""
+        """Record steps without checking if they are steady."""
         for snapshot in snapshots:
             self._durations.append(snapshot.time - self._snapshots[-1].time)
             self._snapshots.append(snapshot)
 
     def due(self, steps: int, events: int = 0) -> bool:
-        """Return True if steadiness is to be checked after these steps."""
+        """Return True if it is time to check if steps are steady."""
         if self._plan.replay:
             return False
         looked_at = steps % CHECK_EVERY == 0 and steps >= self._in_flight
         return looked_at or self.over(steps, events)
 
     def over(self, steps: int, events: int = 0) -> bool:
-        """Return True if the limit of steps and events is reached."""
+        """Return True if the limit of steps or of events is reached."""
         if self._plan.replay:
             return False
         if events >= self._plan.most_events and steps >= MIN_STEPS:
@@ -433,7 +440,7 @@ class Observer:
             return False
         if self._plan.most_steps is not None:
             return True
-        # Equal batches whose steps have not repeated by now: watched as random ones are.
+        # Steps of equal batches that have not repeated by now are judged as random ones.
         watched = events >= WATCHED_SHARE * self._plan.most_events and steps % CHECK_EVERY == 0
         return watched and self._known() is not None
 
@@ -441,7 +448,7 @@ class Observer:
         return known_well(self._durations, self._in_flight, self._burst)
 
     def consider(self, issued: int, events: int = 0) -> None:
-        """See whether the steps so far are steady, and end the epoch if they are."""
+        """End the epoch if its steps are steady or a limit is reached."""
         steps = len(self._durations)
         self._steady = self._find()
         if self._steady is not None and self._lives_on_a_reserve(self._steady):
@@ -450,7 +457,7 @@ class Observer:
             self._floor = self._plan.least_step
             self._steady = None if self._random else self._known()
         if self._steady is None and self.over(steps, events):
-            # What has not become steady yet may still be coming from its start.
+            # Steps that are not steady yet may still depend on the start.
             dropped = max(warm_up(steps, self._in_flight), steps // 2)
             kept = whole_bursts(steps - dropped, self._burst)
             half_width = batch_means(self._durations[-kept:], self._burst)
@@ -460,7 +467,7 @@ class Observer:
             self._close(self._steady.period * self._per_step, issued)
 
     def _find(self) -> Steady | None:
-        """Return the window of steps that repeat, or whose mean is known."""
+        """Return the window of steps that repeat, or whose mean is known; None if none is."""
         if not self._random:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             return find_period(self._durations, waiting, self.least)
@@ -471,7 +478,7 @@ class Observer:
         return found
 
     def _lives_on_a_reserve(self, steady: Steady) -> bool:
-        """Return True if steps are shorter than any sustained ones, beyond chance."""
+        """Return True if steps are too short to be sustained: they use up prefetched batches."""
         mean = fmean(self._durations[-steady.window :])
         return mean + steady.half_width < self._plan.least_step * JUST_BELOW
 
@@ -482,12 +489,12 @@ class Observer:
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
             short = last < MIN_ROUNDS * self._in_flight
-            # The wait for the first batch is the run's start, not what a step takes.
+            # The wait for the first batch belongs to the start of the run, not to a step.
             first = min(1, last - 1) if short else warm_up(last, self._in_flight)
             if short or self._goes_on or last > MAX_STEPS or not self._random:
-                # What the next epoch is begun with was made in this one, and equal steps that
-                # have not repeated live on what was made ahead: as a steady window has it, the
-                # mean step is the one that goes on for ever.
+                # The next epoch begins with batches of this one, and equal steps that have not
+                # repeated use up prefetched batches. The mean step must be sustainable, as in a
+                # steady window.
                 self._floor = self._plan.least_step
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
             if ragged and last > first + 1:
@@ -511,7 +518,7 @@ class Observer:
         )
 
     def _by_chance(self, durations: Sequence[Seconds]) -> Seconds:
-        """Return the 95% half-width of the mean step of a whole epoch [s]."""
+        """Return the 95% half-width of the mean step of a fully simulated epoch [s]."""
         least = chance_of_an_epoch(self._deviation, self._samples / self._burst)
         return min(batch_means(durations), least * fmean(durations))
 
@@ -521,10 +528,10 @@ class Observer:
 
 
 class Recorder:
-    """Shows an observer the steps, and notes the trace, while the engine runs an epoch.
+    """Passes each step to an observer and records the trace while the engine runs an epoch.
 
-    A step is looked at when everything else at the instant of its end has happened: what is seen
-    does not depend on the order of what happens at once.
+    The state at the end of a step is read after all other events of that instant, so that it does
+    not depend on their order.
     """
 
     def __init__(self, env: Clock, machine: Machine, observer: Observer) -> None:
@@ -538,7 +545,7 @@ class Recorder:
         self.supply = observer.supply
 
     def begin(self) -> None:
-        """Record the state before anything has happened."""
+        """Record the state before the first event."""
         self._observer.begin(self._snapshot())
 
     def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
@@ -551,7 +558,7 @@ class Recorder:
         Alarm(self._env, self._look, 0.0, LAST)
 
     def record(self, event: TraceEvent) -> None:
-        """Record a piece of work that ends now, of a rank and of those that do the same."""
+        """Record an event that ends now, for its rank and all ranks it represents."""
         length = self._env.now - event.started
         if length <= 0.0:
             return

@@ -4,9 +4,9 @@ An epoch of n steps takes the time of the simulated one of k steps, start and dr
 - k mean steady steps. A run is its start-up, a first epoch with cold caches, warm epochs,
 evaluation passes, checkpoints and shut-down.
 
-Candidates of a search often differ only in figures that an epoch does not depend on, such as
-prices, the store that data is copied from before the run, or a store that is idle as the data is in
-RAM. `EpochCacheKey` leaves those out, so that equal epochs are simulated once.
+Candidates of a search often differ only in values that an epoch does not depend on, such as prices,
+the store that data is copied from before the run, or a store that is idle as the data is in RAM.
+`EpochCacheKey` leaves those out, so that equal epochs are simulated once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MAX_EPOCHS: Final = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCacheKey:
-    """All inputs of an epoch: scenario, units, demands, length and seed."""
+    """All inputs that an epoch depends on: scenario, units, demands, length and seed."""
 
     scenario: Scenario
     topology: Topology
@@ -80,7 +80,7 @@ class EpochCacheKey:
         plan: Plan,
         seed: int,
     ) -> EpochCacheKey:
-        """Return the key without names, notes, sources, prices, and stores that are not used."""
+        """Return the key, without names, notes, sources, prices and unused stores."""
         demands = [d for s in stages for d in s.demands if d.path in _WITH_STORE]
         idle = all(float(d.amount) == 0.0 == float(d.latency) for d in demands)
         job, sites, units = scenario.job, topology.sites, topology.units
@@ -99,7 +99,7 @@ class EpochCacheKey:
                 for s in stages
             )
             sites = tuple(replace(site, shared="") for site in sites)
-            # A machine of remote workers has its name in front of its units.
+            # Units of helpers have the name of their machine as a prefix.
             units = {
                 name: unit
                 for name, unit in units.items()
@@ -144,7 +144,7 @@ _UNUSED: Final = Storage(name="", scope=Scope.LOCAL, read_bandwidth=1.0)
 
 
 def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
-    """Return an epoch, simulated now or before with equal inputs."""
+    """Return the epoch of a key, from the cache if equal inputs were simulated before."""
     for known, epoch in tuple(_RECENT):
         if known == asked:
             return epoch
@@ -160,15 +160,16 @@ NO_LOADS: Final[Mapping[str, Seconds]] = {}
 
 
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
-    """Return the time of an epoch of `steps` steps, of which `epoch` simulated some or all [s]."""
+    """Return the time of an epoch of `steps` steps [s]; those not simulated take the mean step."""
     return epoch.end + (steps - epoch.steps) * epoch.mean_step
 
 
 def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[dict[str, Seconds], Seconds]:
-    """Return the ledger of the mean step of the average rank, and the exchange it hid [s].
+    """Return the ledger of the mean step of the average rank, and the exchange time it hides [s].
 
-    `checkpoint` is the share of checkpoints in a step, which are outside of the epochs. The excess
-    of a bound over the simulated steps counts as data stall. Lines of 0 are left out.
+    `checkpoint` is the time of checkpoints per step, which are outside of the epochs. Where the
+    mean step is a bound above the simulated steps, the difference counts as data stall. Lines of 0
+    are left out.
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     *spent, hidden = (
@@ -201,7 +202,7 @@ def usage(
     step : float
         The mean step, composed times included [s].
     composed : mapping of str to float, optional
-        Busy time of units by composed work, as a step's share [s].
+        Busy time of units per step by work that is not simulated, such as checkpoints [s].
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     window = (epoch.last - epoch.first) * step
@@ -212,7 +213,7 @@ def usage(
     found = _pools(share, topology, epoch.reduction)
     if topology.host.gpu is not None:
         gpus = [share[compute_stream(rank)] for rank in epoch.reduction.ranks]
-        # a model-parallel replica keeps all its accelerators equally busy
+        # all accelerators of a model-parallel replica are equally busy
         there = max(topology.ranks, topology.sites[0].group.gpus_per_host)
         mean = fmean(gpus, epoch.reduction.counts)
         found[str(Resource.GPU)] = Usage(
@@ -236,7 +237,7 @@ _LIMITS = (
 
 
 def _thing(unit: str) -> str:
-    """Return the link or store that a unit is one direction or limit of."""
+    """Return the name of the link or store to which a unit (one direction or limit) belongs."""
     for limit in _LIMITS:
         if unit.endswith(limit):
             return unit.removesuffix(limit)
@@ -271,9 +272,9 @@ def _over(shares: Sequence[float]) -> Usage:
 class Options:
     """Extent of a simulation.
 
-    `most_steps` of an epoch are simulated if it does not become steady, by default as many as the
-    batches in flight require; `most_events` end it in any case. `replay` simulates every step of
-    every kind of epoch.
+    `most_steps` limits the steps of an epoch that does not become steady, by default a multiple of
+    the batches in flight; `most_events` limits its events. `replay` simulates every step of each
+    kind of epoch.
     """
 
     seed: int = 0
@@ -286,7 +287,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationInput:
-    """Input of a simulation: scenario, units, demands (cold and warm), lengths, composed times."""
+    """Input of a simulation: scenario, units, cold and warm demands, lengths, composed times."""
 
     scenario: Scenario
     topology: Topology
@@ -321,7 +322,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     epoch = _later_epoch(merged, warm, start=once)
     lines, hidden = mean_step(warm, extras.per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:
-        # In whole steps the compute stream works as long as the terms of its demands say.
+        # In whole steps the compute stream is busy for the time of its equations.
         lines |= {
             stage.stage: lengths.accumulation * stage.times * work
             for stage in demands
@@ -363,7 +364,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
 
 
 def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
-    """Return the time of each epoch after the first [s]; None where all are like the first.
+    """Return the time of each epoch after the first [s]; None if all epochs are equal.
 
     The simulated epoch is cached for `solve`.
     """
@@ -376,14 +377,14 @@ def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
 
 
 def _phases(inputs: SimulationInput) -> tuple[Phase, ...]:
-    """Return the kinds of epochs that differ."""
+    """Return the phases (cold, warm) that need a simulation: one if all epochs are equal."""
     demands = inputs.demands
     again = inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
     return (Phase.COLD, Phase.WARM) if again else (Phase.COLD,)
 
 
 def _merged(inputs: SimulationInput) -> SimulationInput:
-    """Return the inputs with micro-batches merged where that changes no figure."""
+    """Return the inputs with micro-batches merged, if that changes no metric."""
     scenario = inputs.scenario
     together = merged_together(scenario, inputs.topology, inputs.demands)
     if together == 1:
@@ -408,7 +409,7 @@ def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
 
 
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
-    """Return the extent of the simulation of an epoch."""
+    """Return the extent of the simulation of an epoch of this phase."""
     pipeline, lengths = inputs.scenario.job.input, inputs.lengths
     starts = phase is Phase.COLD or pipeline.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
@@ -427,7 +428,10 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 
 
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
-    """Return the time of an epoch after the first [s]; `start` is left out of it."""
+    """Return the time of an epoch after the first [s].
+
+    `start` is the start-up time in the simulated epoch that later epochs do not have.
+    """
     steps = inputs.lengths.steps
     policy = inputs.scenario.job.input.policy
     if policy.crosses_epochs and epoch.settled:

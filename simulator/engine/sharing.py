@@ -1,6 +1,6 @@
-"""The clock of the engine, and parts of every shared server: alarms, a deadline, equal service.
+"""The clock of the engine, and building blocks of shared servers: alarms, deadlines, batches.
 
-The clock is simpy's, with less between two events.
+The clock is simpy's, with less overhead per event.
 
 Three ideas keep the cost of an event small and independent of how many customers are served:
 
@@ -27,7 +27,7 @@ from simpy.events import NORMAL, PENDING, URGENT, EventPriority
 
 
 class Clock(Environment):
-    """An environment whose events never fail; they take half as long as simpy's own loop.
+    """A simpy environment whose events never fail; it processes them twice as fast as simpy.
 
     Examples
     --------
@@ -41,14 +41,14 @@ class Clock(Environment):
     now : float
         The time [s].
     events : int
-        How many events had been scheduled when the one that happens now was.
+        Number of events scheduled when the current event was scheduled.
     """
 
     now = 0.0
     events = 0
 
     def process(self, generator: Generator[Event, object, object]) -> Routine:  # type: ignore[override] # simpy's has more to tell
-        """Start a generator as a process; each step waits for the event that it yields."""
+        """Start a generator as a process that resumes after each event that it yields."""
         return Routine(self, generator)
 
     def run_until(self, last: Event) -> None:
@@ -57,7 +57,7 @@ class Clock(Environment):
         Raises
         ------
         RuntimeError
-            If nothing is left to happen before that.
+            If the queue of events is empty before that.
         """
         queue, pop = self._queue, heappop
         while last.callbacks is not None:
@@ -73,7 +73,7 @@ class Clock(Environment):
 
 
 class Signal(Event):
-    """An event that is triggered explicitly, at a third of simpy's cost."""
+    """An event that is triggered explicitly, at a third of the time that simpy's needs."""
 
     _ok = True
     _value = PENDING
@@ -83,9 +83,9 @@ class Signal(Event):
         self.callbacks = []
 
     def succeed(self, value: object = None) -> Signal:
-        """Trigger the event at this instant, after all that were triggered before.
+        """Trigger the event at this instant, after all events that were triggered before.
 
-        Raises ------ RuntimeError If it was triggered before.
+        Raises ------ RuntimeError If the event was triggered before.
         """
         if self._value is not PENDING:
             msg = f"{self} has already been triggered"
@@ -98,16 +98,16 @@ class Signal(Event):
 
 
 class Routine(Signal):
-    """Steps that wait for events, one after another; it happens itself when they have ended.
+    """A process: a generator that waits for the events it yields; it triggers when it has ended.
 
-    What a step raises comes out of the clock's run.
+    An exception that the generator raises is raised by the clock's run.
 
     Parameters
     ----------
     env : Clock
         The clock.
     steps : generator
-        Yields the events that it waits for.
+        Yields the events to wait for.
     """
 
     def __init__(self, env: Clock, steps: Generator[Event, object, object]) -> None:
@@ -183,10 +183,10 @@ def happen(event: Event, action: Callable[[Event], None], delay: float) -> None:
 
 
 class Deadline:
-    """One instant that may be moved; `action` is called when it comes.
+    """A deadline that may be moved; `action` is called when it is reached.
 
-    Moving it later costs nothing: the alarm already set goes off early, finds the deadline
-    not reached and is set again. Moving it earlier sets a new alarm and forgets the old.
+    Moving it later is free: the alarm already set goes off early and is set again. Moving it
+    earlier sets a new alarm and discards the old one.
 
     Parameters
     ----------
@@ -225,21 +225,21 @@ class Deadline:
 
 
 class Late:
-    """Calls `action` once at the end of every instant at which it was asked for."""
+    """Calls `action` once at the end of each instant in which `ask` was called."""
 
     __slots__ = ("_actions", "_asked", "_env")
 
     def __init__(self, env: Environment, action: Callable[[Event], None]) -> None:
         self._env = env
         self._actions = [action]
-        # One event asked for again and again: simpy takes its list of actions when it comes.
+        # One event is scheduled repeatedly: simpy removes its callbacks when it happens.
         self._asked = Event(env)
         self._asked._ok = True  # noqa: SLF001 - as an event that has succeeded
         self._asked._value = None  # noqa: SLF001 - the same
         self._asked.callbacks = None  # type: ignore[assignment] # as simpy leaves it behind
 
     def ask(self) -> None:
-        """Call `action` at the end of this instant."""
+        """Schedule `action` for the end of this instant."""
         asked = self._asked
         if asked.callbacks is None:
             asked.callbacks = self._actions  # type: ignore[unreachable] # None: it has happened
@@ -252,7 +252,7 @@ Departure: TypeAlias = tuple[int, float, Event]
 
 
 class Batch:
-    """Customers served at one common rate: a heap of (finish mark, number, weight, event)."""
+    """Customers served at one common rate, as a heap of (finish mark, number, weight, event)."""
 
     __slots__ = ("marks", "progress")
 
@@ -263,19 +263,19 @@ class Batch:
     def join(self, amount: float, number: int, event: Event, weight: float = 1.0) -> None:
         """Add a customer that leaves after `amount` more service.
 
-        Progress restarts from zero when it dwarfs the amount, so that a batch that never
-        empties keeps its precision.
+        Progress restarts from zero when it is large compared with the amount, to preserve
+        precision.
         """
         if not self.marks or self.progress > _REBASE * amount:
             self._rebase()
         heappush(self.marks, (self.progress + amount, number, weight, event))
 
     def remaining(self) -> float:
-        """Return the service that the next to leave still lacks."""
+        """Return the service that is left until the next customer leaves."""
         return max(0.0, self.marks[0][0] - self.progress)
 
     def leave(self, slack: float) -> list[Departure]:
-        """Remove and return customers with no more than `slack`, or rounding, left."""
+        """Remove and return all customers with at most `slack` of service left, up to rounding."""
         marks, served = self.marks, self.progress + slack
         gone: list[Departure] = []
         while marks and marks[0][0] * JUST_BELOW <= served:
@@ -284,7 +284,7 @@ class Batch:
         return gone
 
     def complete_next(self) -> None:
-        """Advance progress to the next finish mark, which is due up to rounding."""
+        """Advance progress to the next finish mark, which is reached up to rounding."""
         self.progress = max(self.progress, self.marks[0][0])
 
     def _rebase(self) -> None:
@@ -297,16 +297,16 @@ class Batch:
 
 
 def ignore(_: Event) -> None:
-    """Do nothing at an alarm that others may wait for."""
+    """Do nothing: the action of an alarm that only processes wait for."""
 
 
 def clock_slack(now: float) -> float:
-    """Return the time [s] below which the clock at `now` [s] cannot tell instants apart."""
+    """Return the difference of times [s] below which instants at `now` [s] count as equal."""
     return _ULPS * math.ulp(now)
 
 
 def succeed_in_order(gone: list[Departure]) -> None:
-    """Trigger the events of departures in the order of arrival."""
+    """Trigger the events of departed customers in order of their arrival."""
     if len(gone) > 1:
         gone.sort(key=_arrival)
     for _, _, event in gone:
@@ -318,7 +318,7 @@ def _arrival(departure: Departure) -> int:
 
 
 def checked(name: str, value: float, *, zero: bool = False) -> float:
-    """Return `value` if it is positive (or zero where allowed), else raise ValueError."""
+    """Return `value` if it is positive (or zero with `zero`), else raise ValueError."""
     if value > 0.0 or (zero and value == 0.0):
         return value
     msg = f"{name}(={value}) must be {'at least' if zero else 'above'} 0"

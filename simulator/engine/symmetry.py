@@ -45,14 +45,14 @@ def refine(
     kinds: Mapping[str, Hashable],
     jobs: Sequence[int],
 ) -> tuple[tuple[int, ...], dict[str, int]]:
-    """Return the number of the class of each rank and of each unit, by the coarsest classes.
+    """Return the class number of each rank and of each unit in the coarsest equitable partition.
 
     Parameters
     ----------
     routes : sequence of sequence of routes
-        For each rank the units it passes, flow by flow; the same flows for every rank.
+        The route of each flow of each rank; all ranks have the same flows.
     marks, kinds : sequence, mapping
-        What tells ranks, and units, apart to begin with.
+        Initial colours of ranks and of units; only equal ones can share a class.
     jobs : sequence of int
         The job each rank belongs to: ranks of a job wait for each other.
 
@@ -120,7 +120,7 @@ machine."""
 
 
 def way_of(demand: Demand) -> Way:
-    """Return the way of a demand's bytes."""
+    """Return the path and outward share of a demand, which determine its route."""
     return demand.path, float(demand.outward)
 
 
@@ -129,10 +129,10 @@ class SymmetryReduction:
     """Simulated ranks and units, and the number that each represents.
 
     `ranks` are simulated, each for `counts` ranks of its machine. At a barrier they count as
-    `standing_for` ranks. `units` has the representative of each unit, `routes` the ways that differ
-    from rank to rank, with the share of all that a rank represents. `members` are the ranks that a
-    simulated one represents. `sites` has the representatives of other machines, where several are
-    merged into one that is as many times as wide.
+    `standing_for` ranks. `units` maps each unit to its representative. `routes` holds the routes
+    that differ from rank to rank, weighted for all ranks that the simulated one represents, and
+    `members` these ranks. `sites` maps other machines to their representative, where several are
+    merged into one with the sum of their capacities.
     """
 
     ranks: tuple[int, ...]
@@ -144,19 +144,19 @@ class SymmetryReduction:
     sites: Mapping[int, int] = field(default_factory=dict)
 
     def site(self, site: int) -> int:
-        """Return the site that represents a site."""
+        """Return the index of the simulated machine that represents machine `site`."""
         return self.sites.get(site, site)
 
     def machines(self, site: int) -> int:
-        """Return the number of machines that a simulated site represents."""
+        """Return the number of machines that a simulated machine represents."""
         return sum(its == site for its in self.sites.values()) or 1
 
     def count(self, rank: int) -> float:
-        """Return the number of ranks that a simulated one represents."""
+        """Return the number of ranks that a simulated rank represents."""
         return self.counts[self.ranks.index(rank)]
 
     def route(self, topology: Topology, demand: Demand, place: Location) -> Route:
-        """Return the units of a demand, for all ranks that the simulated one represents."""
+        """Return the route of a demand, weighted for all ranks that the rank represents."""
         own = self.routes.get((way_of(demand), place.rank))
         if own is not None:
             return own
@@ -165,7 +165,7 @@ class SymmetryReduction:
         return tuple((unit, use * count) for unit, use in way if self.units[unit] == unit)
 
     def lanes(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks whose timelines are that of a simulated one."""
+        """Return the ranks that a simulated rank represents, which have the same timeline."""
         return self.members.get(rank, (rank,))
 
 
@@ -177,7 +177,7 @@ def reduce_symmetry(
 
 
 def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReduction:
-    """Return the reduction with machines of a group merged to at most `MAX_MACHINES`.
+    """Return the reduction with the machines of each group merged to at most `MAX_MACHINES`.
 
     n equal machines become one with n times the cores, link capacities and workers. A single flow
     through it is no faster for that (`machine.Machine`).
@@ -205,14 +205,14 @@ def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReductio
 
 
 def _first_of(part: int, machines: int) -> int:
-    """Return the first machine of one of `MAX_MACHINES` parts of nearly equal size."""
+    """Return the index of the first machine in part `part` of `MAX_MACHINES` nearly equal parts."""
     return -(-part * machines // MAX_MACHINES)
 
 
 def _of_ranks(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> SymmetryReduction:
-    """Return the ranks of a machine to simulate, and the number that each represents."""
+    """Return the ranks of a machine to simulate, with the number of ranks that each represents."""
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.input.cost_spread.varies):
         return _by_classes(scenario, topology, stages)
@@ -224,7 +224,7 @@ def _of_ranks(
 
 
 def everyone(topology: Topology, simulated: int, standing_for: int = 0) -> SymmetryReduction:
-    """Return a reduction that simulates the first ranks one by one."""
+    """Return a reduction that simulates the first `simulated` ranks, and all units, one by one."""
     return SymmetryReduction(
         ranks=tuple(range(simulated)),
         counts=(topology.ranks / simulated,) * simulated,
@@ -274,7 +274,7 @@ def _by_classes(
 
 
 def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Demand]]:
-    """Yield the demands that pass units."""
+    """Yield each demand that uses units, with its stage."""
     for stage in stages:
         for demand in stage.demands:
             if demand.path not in NOWHERE and float(demand.amount) > 0.0:
@@ -282,7 +282,7 @@ def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Dem
 
 
 def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
-    """Return the initial colours of units: capacity, and load that all ranks share."""
+    """Return the initial colour of each unit: its capacity, and the load that all ranks share."""
     common: dict[str, list[tuple[int, float]]] = {name: [] for name in topology.units}
     flows = 0
     for stage, demand in _carried(stages):
@@ -294,12 +294,12 @@ def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hash
 
 
 def _limited(way: WeightedRoute) -> Route:
-    """Return the units of a way that its demands load."""
+    """Return the part of a route with a weight above zero."""
     return tuple((unit, float(use)) for unit, use in way if float(use) > 0.0)
 
 
 def _together(ways: Sequence[Route], units: Mapping[str, str]) -> Route:
-    """Return the joint use of representative units by several ranks."""
+    """Return the combined route of several ranks, restricted to representative units."""
     total: dict[str, float] = {}
     for way in ways:
         for unit, use in way:
@@ -319,7 +319,10 @@ MAX_FIRST_STEP_DELAY: Final = 1.0 / 16.0
 def merged_together(
     scenario: Scenario, topology: Topology, demands: Mapping[Phase, tuple[StageDemands, ...]]
 ) -> int:
-    """Return the number of batches that are merged into one: 1 unless only the device matters."""
+    """Return the number of micro-batches to merge into one.
+
+    It is 1 unless the device alone limits the step.
+    """
     accumulated, pipeline = scenario.job.train.accumulation, scenario.job.input
     waits = scenario.job.train.sync_every_step or pipeline.policy.producers == 0
     if accumulated < 2 * MIN_BATCHES or waits or pipeline.straggler:
@@ -329,22 +332,22 @@ def merged_together(
     share = max(_share_of_device(scenario, topology, stages) for stages in demands.values())
     if share > IDLE:
         return 1
-    # One worker makes the whole of the first batch, however many there are.
+    # A single worker prepares the first batch, at any number of workers.
     kept = max(MIN_BATCHES, math.ceil(share * pipeline.policy.producers / MAX_FIRST_STEP_DELAY))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 
 def _reduces_beside(stages: tuple[StageDemands, ...]) -> bool:
-    """Return True if gradients are exchanged during the last backward pass."""
+    """Return True if gradients are exchanged in buckets during the backward pass."""
     return any(s.demands for s in stages if s.slot.per is Per.BUCKET)
 
 
 def _share_of_device(
     scenario: Scenario, topology: Topology, stages: tuple[StageDemands, ...]
 ) -> float:
-    """Return the longest time of any other actor for a step, over the device's.
+    """Return the longest step time of any other resource or actor, over the device's.
 
-    The exchange of a spread model is the device's own; it counts on links that batches pass too.
+    Communication within a replica counts as time of the device, and on links that batches also use.
     """
     imposed = dict(pressures(scenario, topology, stages))
     device = imposed.pop(str(Resource.GPU), 0.0)
@@ -365,7 +368,7 @@ def _without_exchange(stage: StageDemands) -> StageDemands:
 
 
 def merge_scenario(scenario: Scenario, together: int) -> Scenario:
-    """Return the scenario with several batches merged into one."""
+    """Return the scenario with each `together` micro-batches merged into one."""
     job = scenario.job
     train = replace(
         job.train,
@@ -376,7 +379,7 @@ def merge_scenario(scenario: Scenario, together: int) -> Scenario:
 
 
 def merge_stages(stages: tuple[StageDemands, ...], together: int) -> tuple[StageDemands, ...]:
-    """Return the demands of merged batches; stages once a step stay as they are."""
+    """Return the demands of merged micro-batches; stages that occur once per step do not change."""
     return tuple(_merge(stage, together) for stage in stages)
 
 
@@ -396,7 +399,7 @@ def _merge(stage: StageDemands, together: int) -> StageDemands:
 
 
 def merge_lengths(lengths: Lengths, together: int) -> Lengths:
-    """Return the lengths of the run in merged batches; the last one holds the rest."""
+    """Return the lengths of the run in merged micro-batches; the last one holds the remainder."""
     whole = (lengths.batches - 1 + lengths.last_share) / together
     batches = math.ceil(lengths.batches / together)
     return replace(

@@ -1,7 +1,7 @@
 """The trace of a simulated epoch: events of its ranks, and the utilization of each unit.
 
 The engine simulates a pipeline-parallel model on its slowest stage, with the bubble as one wait.
-Slots of each stage in a steady step come from its schedule.
+The operations of each stage in a steady step come from the pipeline schedule.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _LANES = {
 
 
 def lane_of(slot: Slot) -> str:
-    """Return the lane of a rank that shows a slot of its device in a timeline."""
+    """Return the name of the lane on which the timeline shows a device slot."""
     exchanges = slot.entry is Entry.COMMUNICATION
     return _LANES.get(slot.stream, COMMUNICATION if exchanges else COMPUTE)
 
 
 def shown_on_device(slot: Slot) -> str:
-    """Return the label of a slot in the compute lane: its own, or that the device waits."""
+    """Return the label of a slot in the compute lane: its own, or "waits for" it."""
     if slot.stream is Actor.RESULT_ENGINE:
         return f"waits for {COPY_BACK}"
     works = slot.entry in {Entry.COMPUTE, Entry.BUBBLE}
@@ -58,7 +58,7 @@ def shown_on_device(slot: Slot) -> str:
 class TraceEvent:
     """An event on a lane of a rank: `name` from `started` [s] until now, for a step or a batch.
 
-    `machine` is its machine if it is none of those that train.
+    `machine` is the name of its machine if that is a helper.
     """
 
     rank: int
@@ -75,12 +75,12 @@ RecordEvent: TypeAlias = Callable[[TraceEvent], None]
 
 
 class Meter:
-    """Records the utilization of units: of shared work plus that of fixed-delay tasks.
+    """Records the utilization of units by shared work and by fixed-delay tasks.
 
     Parameters
     ----------
     names : mapping of str to sequence of str
-        The units that each simulated one represents.
+        The units that each simulated unit represents.
 
     Examples
     --------
@@ -98,12 +98,12 @@ class Meter:
         self.samples: list[Sample] = []
 
     def shared(self, time: Seconds, unit: str, value: float) -> None:
-        """Record the share of a unit that shared work uses from a time on, 0 to 1."""
+        """Record the utilization of a unit by shared work from `time` on, 0 to 1."""
         self._shared[unit] = value
         self._note(time, unit)
 
     def fixed(self, time: Seconds, unit: str, value: float) -> None:
-        """Record the share of a unit that fixed-delay tasks use from a time on, 0 to 1."""
+        """Record the utilization of a unit by fixed-delay tasks from `time` on, 0 to 1."""
         self._fixed[unit] = value
         self._note(time, unit)
 
@@ -114,17 +114,17 @@ class Meter:
 
 
 def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
-    """Return the trace of an epoch.
+    """Return the timeline of a simulated epoch: events of ranks and utilization of units.
 
-    A pipeline-parallel model is simulated on its slowest stage; slots of the others in one steady
-    step are added.
+    A pipeline-parallel model is simulated on its slowest stage; the operations of all stages in one
+    steady step are added from the schedule.
 
     Parameters
     ----------
     scenario, topology : Scenario, Topology
         The job and its units.
     epoch : Epoch
-        With its slices and samples.
+        The epoch, with its recorded slices and samples.
     """
     reduction = epoch.reduction
     counters = tuple(_counters(topology, epoch))
@@ -149,7 +149,7 @@ def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
 
 
 def _counters(topology: Topology, epoch: Epoch) -> Iterator[Counter]:
-    """Yield every unit that may be sampled, in display order."""
+    """Yield a counter for each unit that may be sampled, in display order."""
     home = topology.sites[0].group.name
     helpers = [site.prefix for site in topology.sites[1:]]
     units = {site.prefix + CPU: home for site in topology.sites}
@@ -170,7 +170,7 @@ ALL_SHOWN: Final = 4
 
 
 def stage_slices(scenario: Scenario, epoch: Epoch) -> Iterator[Slice]:
-    """Yield the slots of pipeline stages in the last step of the steady window."""
+    """Yield the operations of all pipeline stages in the last step of the steady window."""
     degrees = scenario.job.parallelism
     if in_common(degrees.pipeline) == 1:
         return
@@ -194,7 +194,7 @@ def stage_slices(scenario: Scenario, epoch: Epoch) -> Iterator[Slice]:
 
 
 def _as_late(step: TrainingStep, degrees: Parallelism) -> Pipeline:
-    """Return the pipeline with passes scaled to those of the step's slowest stage."""
+    """Return the pipeline with its passes scaled to those of the slowest stage of the step."""
     pipeline = pipeline_of(step, degrees)
     passes = [a + b for a, b in zip(pipeline.forward, pipeline.backward, strict=True)]
     slowest = max(passes) * pipeline.chunks
@@ -213,7 +213,7 @@ def _times(factor: float, lengths: Sequence[Seconds]) -> list[Seconds]:
 
 
 def _begin(epoch: Epoch) -> Seconds | None:
-    """Return the start of compute in the last steady step [s from the epoch's start]."""
+    """Return the start of compute in the last steady step, from the start of the epoch [s]."""
     starts = [s.start for s in epoch.slices if s.name == "forward" and s.step == epoch.last - 1]
     return min(starts, default=None)
 

@@ -1,7 +1,7 @@
 """DLIO workloads (MLPerf Storage) as scenarios: emulated accelerators that wait for data.
 
-Keys and defaults: argonne-lcf/dlio_benchmark, ``utils/config.py`` (2.0.0 of PyPI, which is of
-v1.0's time, and the branch mlperf_storage_v2.0). Loader rules: ``data_loader/torch_data_loader.py``
+Keys and defaults: argonne-lcf/dlio_benchmark, ``utils/config.py`` (2.0.0 of PyPI, as old
+as v1.0, and the branch mlperf_storage_v2.0). Loader rules: ``data_loader/torch_data_loader.py``
 and ``reader/tf_reader.py``; each rank is one process that reads, waits for `computation_time` and
 meets the others at a barrier.
 """
@@ -75,7 +75,7 @@ class Workload:
 
 
 def workload(top: Entry, path: Path) -> Workload:
-    """Return the workload in a document; problems are noted in `top`."""
+    """Convert the content of a workload file; problems are added to ``top.problems``."""
     inner = top.get("workload")
     entry = inner if inner is not None and inner.is_mapping() else top
     if not entry.is_mapping() or not any(entry.get(name) for name in SECTIONS):
@@ -129,7 +129,7 @@ def workload(top: Entry, path: Path) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section, which may be missing, and the keys whose defaults were taken."""
+    """A section of the workload file, possibly empty; `assumed` lists keys left at defaults."""
 
     entry: Entry
     assumed: list[str] = field(default_factory=list)
@@ -137,7 +137,7 @@ class _Section:
     def number(
         self, keys: str, default: float, *, least: float = 0.0, most: float = math.inf
     ) -> float:
-        """Return the number under the first of `keys` that is there."""
+        """Return the number under the first key of `keys` (separated by blanks) that is present."""
         for key in keys.split():
             found = self.entry.get(key)
             if found is not None:
@@ -147,7 +147,7 @@ class _Section:
         return default
 
     def count(self, key: str, default: int, *, least: float = 1.0, most: float = _MAX_COUNT) -> int:
-        """Return the whole number under `key`."""
+        """Return the integer under `key`, or `default`."""
         found = self.entry.get(key)
         if found is None:
             self.assumed.append(f"{self.entry.path[-1]}.{key} = {default}")
@@ -155,15 +155,15 @@ class _Section:
         return default if value is None else value
 
     def optional(self, keys: str, *, most: float = math.inf) -> float | None:
-        """Return the number under the first of `keys` that is there; None if there is none."""
+        """Return the number under the first of `keys` that is present; else None."""
         names = keys.split()
         here = next((key for key in names if self.entry.get(key) is not None), None)
         return None if here is None else self.entry.number_at(here, most=most)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return the switch under `key`.
+        """Return the Boolean under `key`.
 
-        YAML writes them as booleans, Hydra's overrides as text.
+        YAML files hold Booleans, overrides of Hydra hold text.
         """
         value = self.entry.text_at(key)
         found = self.entry.get(key)
@@ -172,12 +172,11 @@ class _Section:
         return default if value is None else value.lower() in {"true", "yes", "on"}
 
     def text(self, key: str, default: str) -> str:
-        """Return the text under `key`."""
         return self.entry.text_at(key) or default
 
 
 def _section(entry: Entry, name: str) -> _Section:
-    """Return the section called `name`, empty if it is missing."""
+    """Return the section `name`; an empty section if it is missing."""
     found = entry.get(name)
     if found is None:
         return _Section(Entry({}, entry.origin, (*entry.path, name), entry.problems))
@@ -187,7 +186,7 @@ def _section(entry: Entry, name: str) -> _Section:
 
 
 def _compute(train: _Section) -> tuple[float, bool]:
-    """Return mean time of a step without data [s], and whether it varies."""
+    """Return the mean compute time of a step [s] and True if it varies from step to step."""
     given = train.entry.get("computation_time")
     if given is None:
         hint = "seconds that an accelerator computes on a batch"
@@ -202,10 +201,7 @@ def _compute(train: _Section) -> tuple[float, bool]:
 
 
 def _mean(given: Entry | None) -> float:
-    """Return the mean of a time that is a number, or a distribution.
-
-    0 where nothing is given [s].
-    """
+    """Return a time given as a number or as the mean of a distribution; 0 if it is missing [s]."""
     if given is None:
         return 0.0
     found = given.need("mean") if given.is_mapping() else given
@@ -238,21 +234,21 @@ def read(
     accelerators: int | None = None,
     hosts: int = 1,
 ) -> Fragment:
-    """Return a scenario (without a machine unless one is named) from a workload file.
+    """Convert a DLIO workload file to a scenario, without a ``[hardware]`` section if no `machine`.
 
     Parameters
     ----------
     path : pathlib.Path
-        YAML: a workload, or the dump of a whole run that holds one under ``workload``.
+        YAML file: a workload, or the configuration of a run with one under ``workload``.
     machine, storage : str
-        Profiles of the machine and its store, which are not in the file.
+        Profiles of the machine and of the store, which are not in the file.
     accelerators : int, optional
-        Accelerators of one of `hosts` equal machines.
+        Number of emulated accelerators on each of `hosts` identical machines.
 
     Raises
     ------
     InputError
-        For what is not a workload, trains nothing, or holds impossible values.
+        If the file is not a workload, the workload doesn't train, or values are impossible.
     """
     top = Entry(read_yaml(path, WANTED), str(path))
     found = workload(top, path)
@@ -305,9 +301,9 @@ def _data(found: Workload) -> dict[str, object]:
 
 
 def _size_spread(found: Workload) -> dict[str, object]:
-    """Return sizes of files.
+    """Return the keys of ``[data.size_spread]``, the distribution of file sizes.
 
-    Both sides of a matrix of bytes vary, each by half of what is configured.
+    The configured deviation is of both sides of a square byte matrix, hence the factor 1/sqrt(2).
     """
     share = found.deviation / math.sqrt(2.0) / found.record
     return {"shape": '"gamma"', "relative_deviation": f"{share:.4g}"} if share else {}
@@ -328,9 +324,9 @@ def _input(found: Workload) -> dict[str, object]:
 
 
 def _ahead(found: Workload) -> int:
-    """Return batches read ahead.
+    """Return the prefetch depth in batches: of each worker for PyTorch, in total for other loaders.
 
-    By each worker for PyTorch, in all for the others; 0 to leave it out.
+    0: the key is left out of the scenario.
     """
     if found.loader != "pytorch":
         return max(1, found.queue)
@@ -351,7 +347,7 @@ def _summary(found: Workload) -> tuple[str, ...]:
 
 
 def _pace(found: Workload) -> str:
-    """Return the rate at which an accelerator takes its batches."""
+    """Describe the time per batch and the sample rate of one accelerator, for the summary."""
     if found.compute < _INSTANT:
         return "as soon as they are there: it never limits"
     rate = found.batch / found.compute

@@ -61,11 +61,11 @@ MIN_BUSY_DEPTH: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One direction of one measured run, all its clones together.
+    """Reads or writes of one fio job, summed over its clones.
 
-    `size` is that of a request [B], `depth` how many each of `jobs` keeps open, `tail` the 99th
-    percentile of the latency; `direct` runs pass by the page cache. Runs of one `group` ran at
-    the same time.
+    `size` is the request size [B], `depth` the queue depth of each of `jobs` clones, `tail` the
+    99th percentile latency [s]; `direct` runs bypass the page cache. Runs of one `group` ran
+    concurrently.
     """
 
     name: str
@@ -85,17 +85,17 @@ class Run:
 
     @property
     def open(self) -> int:
-        """Requests open at once."""
+        """Number of outstanding requests, over all clones."""
         return self.depth * self.jobs
 
     @property
     def random(self) -> bool:
-        """True if requests lie anywhere in the file."""
+        """True if the access pattern is random."""
         return self.pattern.startswith("rand")
 
     @property
     def pure(self) -> bool:
-        """True if it did nothing but read, or nothing but write."""
+        """True if the job only read, or only wrote."""
         return self.pattern.removeprefix("rand") == self.direction
 
     def __str__(self) -> str:
@@ -113,18 +113,18 @@ def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
     paths : sequence of pathlib.Path
         Files of ``fio --output-format=json``; text around the JSON is skipped.
     scope : Scope
-        How the store is reached, which fio doesn't say.
+        Connection of the store (local or network), which fio doesn't report.
 
     Returns
     -------
     Fragment
         A profile with the best large read as `achievable_read_bandwidth`, small random reads as
-        `read_operations`, reads one at a time as `read_latency`, and the same of writes.
+        `read_operations`, single reads as `read_latency`, and the same keys for writes.
 
     Raises
     ------
     InputError
-        For files that are not fio output, failed jobs, negative or contradictory figures.
+        For files that are not fio output, failed jobs, negative or contradictory values.
     """
     problems: list[Problem] = []
     runs = [run for path in paths for run in _runs(path, problems)]
@@ -169,7 +169,7 @@ def _mapping(entry: Entry | None) -> Mapping[str, object]:
 def _document(path: Path) -> object:
     """Return the last JSON object of the file.
 
-    With ``--status-interval`` each replaces the one before.
+    fio ``--status-interval`` appends an object for each interval; the last one holds the totals.
     """
     text, origin = read_text(path, WANTED), str(path)
     decoder = json.JSONDecoder()
@@ -187,7 +187,7 @@ def _document(path: Path) -> object:
 
 
 def _brace(text: str, start: int) -> int | None:
-    """Return the offset of the next line that begins an object."""
+    """Return the offset of the next line that starts with an opening brace; None at the end."""
     match = re.compile(r"^\{", re.MULTILINE).search(text, start)
     return None if match is None else match.start()
 
@@ -203,7 +203,7 @@ def _date(top: Entry, path: Path) -> str:
 
 
 def _of_job(job: Entry, options: Mapping[str, object], amount_unit: float) -> Iterator[Run]:
-    """Return one run for each direction in which the job moved data."""
+    """Yield one run for each direction (read, write, mixed) in which the job moved data."""
     if not job.is_mapping():
         job.fault("is not a job", found=job.value)
         return
@@ -221,7 +221,7 @@ def _of_job(job: Entry, options: Mapping[str, object], amount_unit: float) -> It
 
 
 def _option(options: Mapping[str, object], *names: str) -> str:
-    """Return the first option given of `names`, which mean the same; fio writes all as text."""
+    """Return the value of the first of the synonyms `names` that is set; fio writes all as text."""
     return next((str(options[name]) for name in names if name in options), "")
 
 
@@ -275,7 +275,7 @@ def _of_side(
 
 
 def _rate(side: Entry) -> float | None:
-    """Return the rate of one direction [B/s]; None where it moved nothing."""
+    """Return the bandwidth of one direction [B/s]; None if neither key of it is present."""
     exact, rounded = side.number_at("bw_bytes"), side.number_at("bw")
     if exact is None and rounded is None:
         side.fault("has neither 'bw_bytes' nor 'bw'")
@@ -290,7 +290,7 @@ def _rate(side: Entry) -> float | None:
 
 
 def _hold(side: Entry, rate: float, amount: float, time: float) -> None:
-    """Hold the rate against what was moved in the time: a wrong unit shows."""
+    """Report a problem if `rate` is not `amount` over `time`, which reveals a wrong unit."""
     if time >= _MIN_RUN_TIME and amount > 0.0 and abs(amount / time / rate - 1.0) > _RATE_TOLERANCE:
         moved = f"{units.show(amount, units.BYTE)} in {units.show(time, units.SECOND)}"
         message = f"moved {moved}, which is not {units.show(rate, units.BYTE_PER_SECOND)}"
@@ -298,7 +298,7 @@ def _hold(side: Entry, rate: float, amount: float, time: float) -> None:
 
 
 def _latencies(side: Entry) -> tuple[float | None, float | None]:
-    """Return mean and 99th percentile of the completion latency [s]; None where not recorded."""
+    """Return mean and 99th percentile of the completion latency [s]; None if not recorded."""
     names = (("clat_ns", _NANOSECOND), ("clat", _MICROSECOND))
     wider = (("lat_ns", _NANOSECOND), ("lat", _MICROSECOND))
     mean = tail = None
@@ -325,7 +325,7 @@ def _is_tail(key: object) -> bool:
 
 
 def _merged(runs: Iterable[Run]) -> Iterator[Run]:
-    """Return clones of a job summed: same name, group, pattern and direction, an entry for each."""
+    """Merge the clones of a job: entries with the same name, group, pattern and direction."""
     key = attrgetter("group", "name", "direction", "pattern", "depth")
     for _, found in groupby(sorted(runs, key=key), key=key):
         clones = list(found)
@@ -346,7 +346,13 @@ def _merged(runs: Iterable[Run]) -> Iterator[Run]:
 
 
 def _profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
-    """Return the profile of a store from measured runs; refuse runs without a read rate."""
+    """Return a storage profile of measured runs.
+
+    Raises
+    ------
+    InputError
+        If no run is a pure read.
+    """
     used = [run for run in runs if run.pure]
     reads = [run for run in used if run.direction == "read"]
     writes = [run for run in used if run.direction == "write"]

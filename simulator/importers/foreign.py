@@ -1,6 +1,6 @@
-"""Foreign files as bytes, text, JSON or YAML, with limits on size, depth and numbers.
+"""Reader for foreign files: bytes, text, JSON or YAML, with limits on size, depth and numbers.
 
-`Entry` walks through their data and collects every problem with its place.
+`Entry` is a value of such a file; it collects every problem with the path to the value.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _PART_OF_A_WORD: Final = re.compile(r"[\w.+-]*")
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a file, unpacked if it is gzip.
+    """Return the content of a file, decompressed if it is gzip.
 
     Parameters
     ----------
     path : pathlib.Path
         The file.
     most : int
-        Size from which on it is refused, before it is read and while it is unpacked [B].
+        Maximum size, checked before reading and while decompressing [B].
 
     Raises
     ------
     InputError
-        If there is no such file (with the nearest name), or it is a folder, too big,
-        empty, cut off within the gzip stream, or cannot be read.
+        If the file does not exist (the message names the closest match), is a folder, too large,
+        empty, truncated within the gzip stream, or unreadable.
     """
     origin, size = str(path), 0
     with contextlib.suppress(OSError, ValueError):  # reported when it is opened
@@ -66,7 +66,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def _unpacked(content: bytes, origin: str, most: int) -> bytes:
-    """Return the content of a gzip file, all its members; little more than `most` bytes."""
+    """Decompress all members of a gzip file, stopping soon after `most` bytes."""
     found = b""
     while content.startswith(_GZIP) and len(found) <= most:
         unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
@@ -87,14 +87,14 @@ def _fail_size(origin: str, most: int, size: str | None = None) -> None:
 
 
 def read_text(path: Path, wanted: str, most: int = MAX_BYTES) -> str:
-    """Return the text of a file in UTF-8 (or UTF-16 with its mark, as PowerShell writes).
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark (PowerShell).
 
     Parameters
     ----------
     path : pathlib.Path
         The file; may be gzip.
     wanted : str
-        What it should be, for messages: ``the output of nccl-tests``.
+        Expected content, for messages, such as ``the output of nccl-tests``.
     most : int
         As for `read_bytes`.
 
@@ -118,21 +118,21 @@ def read_text(path: Path, wanted: str, most: int = MAX_BYTES) -> str:
 def parse_json(
     text: str, origin: str, reduce: Callable[[dict[str, Any]], Any] | None = None
 ) -> Any:  # noqa: ANN401 - a file may hold anything
-    """Return the data of a JSON text.
+    """Parse a JSON text.
 
     Parameters
     ----------
     text : str
         The JSON.
     origin : str
-        Names the file in messages.
+        Name of the file, for messages.
     reduce : callable, optional
-        Called with each object once it is parsed; its result takes the object's place.
+        Called with each parsed object; its result replaces the object.
 
     Raises
     ------
     InputError
-        With the line, for a syntax error; a text that stops too early is said to be cut off.
+        For a syntax error, with its line; truncated text is reported as cut off.
     """
     try:
         # Names of kernels and of source files may hold plain tabs, hence not strict.
@@ -158,12 +158,12 @@ def _stops_early(text: str, error: json.JSONDecodeError) -> bool:
 
 
 def read_json(path: Path, wanted: str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - a file may hold anything
-    """Return the data of a JSON file, gzip or not; as `read_text` and `parse_json`."""
+    """Parse a JSON file, gzip or not; see `read_text` and `parse_json` for details and errors."""
     return parse_json(read_text(path, wanted, most), str(path))
 
 
 class Problems(list[Problem]):
-    """The problems of one foreign text, in the order they were found."""
+    """The problems of one foreign text, in the order of detection."""
 
     def __init__(self, origin: str) -> None:
         super().__init__()
@@ -178,15 +178,15 @@ class Problems(list[Problem]):
         found: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Add a problem of this text."""
+        """Append a problem with this text as its origin."""
         self.append(
             Problem(origin=self.origin, line=line, key=key, message=message, found=found, hint=hint)
         )
 
     def number(self, text: str, name: str, *, line: int) -> float | None:
-        """Return the number in a cell of column `name`, NaN and infinity included.
+        """Parse the number in a cell of column `name`; NaN and infinity are accepted.
 
-        Note a problem and return None if it is negative or no number.
+        For a negative number or other text, report a problem and return None.
         """
         try:
             value = float(text)
@@ -200,7 +200,10 @@ class Problems(list[Problem]):
 
 
 def refuse(problems: list[Problem]) -> None:
-    """Raise an `InputError` of the first `MAX_PROBLEMS` problems and the count of the others."""
+    """Raise an `InputError` with the first `MAX_PROBLEMS` problems and the number of the others.
+
+    Does nothing if `problems` is empty.
+    """
     if not problems:
         return
     shown = problems[:MAX_PROBLEMS]
@@ -212,9 +215,9 @@ def refuse(problems: list[Problem]) -> None:
 
 
 def changed(path: Path) -> str:
-    """Return the day a file was last written, as an ISO date.
+    """Return the date of the last modification of a file in ISO format, or ``undated``.
 
-    What dates figures that bear no date.
+    It dates values of files that contain no date.
     """
     try:
         seconds = path.stat().st_mtime
@@ -228,19 +231,19 @@ MAX_YAML_BYTES: Final = int(units.parse("4 MiB", units.BYTE))
 
 
 def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold anything
-    """Return the data of a YAML file: mappings, lists, texts, numbers, never objects.
+    """Parse a YAML file; only mappings, lists, text and numbers are constructed, never objects.
 
     Parameters
     ----------
     path : pathlib.Path
         The file.
     wanted : str
-        What it should be, for messages.
+        Expected content, for messages.
 
     Raises
     ------
     InputError
-        As `read_text`, and for what is not YAML, with the line.
+        As `read_text`; and for invalid YAML, with the line.
     """
     text, origin = read_text(path, wanted, MAX_YAML_BYTES), str(path)
     try:
@@ -262,7 +265,7 @@ def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold
 
 
 def _is_swollen(data: object) -> bool:
-    """Return true if there are more values than a file without aliases could hold."""
+    """Return True if `data` has more values than a file of `MAX_YAML_BYTES` without aliases."""
     waiting, seen = [data], 0
     while waiting and seen <= MAX_YAML_BYTES:
         value = waiting.pop()
@@ -280,7 +283,7 @@ MISSING = (None, "", "N/A", "[N/A]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value of a JSON document, its path, and the problems of the whole document."""
+    """A value of a JSON or YAML document with its path, and the problems of the whole document."""
 
     value: object
     origin: str
@@ -288,7 +291,7 @@ class Entry:
     problems: list[Problem] = field(default_factory=list)
 
     def fault(self, message: str, *, found: object = None, hint: str | None = None) -> None:
-        """Note a problem with this value."""
+        """Report a problem with this value."""
         said = None if found is None else _short(found)
         key = dotted(self.path) or None
         self.problems.append(
@@ -296,11 +299,11 @@ class Entry:
         )
 
     def is_mapping(self) -> bool:
-        """Return true if this is an object."""
+        """Return True if the value is an object."""
         return isinstance(self.value, Mapping)
 
     def get(self, name: str) -> Entry | None:
-        """Return the member `name` of the object; None if there is none, or for another type."""
+        """Return the member `name`; None if it is missing or this value is not an object."""
         if not isinstance(self.value, Mapping):
             return None
         value = self.value.get(name)
@@ -309,17 +312,14 @@ class Entry:
         return Entry(value, self.origin, (*self.path, name), self.problems)
 
     def need(self, name: str, hint: str | None = None) -> Entry | None:
-        """Return the member `name` of the object; note a problem if there is none."""
+        """Return the member `name`; report a problem and return None if it is missing."""
         found = self.get(name)
         if found is None:
             self.fault(f"has no '{name}'", hint=hint)
         return found
 
     def entries(self) -> Iterator[Entry]:
-        """Return the elements of a list, or the values of an object.
-
-        A problem if this is neither.
-        """
+        """Yield the elements of a list or values of an object; report a problem for other types."""
         if isinstance(self.value, Mapping):
             pairs: Iterator[tuple[str | int, object]] = (
                 (str(key), value) for key, value in self.value.items()
@@ -333,9 +333,10 @@ class Entry:
             yield Entry(value, self.origin, (*self.path, key), self.problems)
 
     def number(self, least: float = 0.0, most: float = math.inf) -> float | None:
-        """Return the value as a finite number of at least `least`; a problem and None if it isn't.
+        """Return the value as a finite number between `least` and `most`; else report a problem.
 
-        Text that holds a plain number counts as one: some tools write all values as text.
+        Returns None after a problem. Text that holds a number is accepted, as some tools quote
+        numbers.
         """
         value = self.value
         if isinstance(value, str):
@@ -357,22 +358,19 @@ class Entry:
         return number
 
     def whole(self, least: float = 0.0, most: float = math.inf) -> int | None:
-        """Return the value as a whole number; None, with a problem, if it is none in the range."""
+        """Return the value as an integer between `least` and `most`; else None, with a problem."""
         number = self.number(least, most)
         if number is not None and number != int(number):
             self.fault("is not a whole number", found=self.value)
         return None if number is None else int(number)
 
     def number_at(self, name: str, least: float = 0.0, most: float = math.inf) -> float | None:
-        """Return the number under `name`; None, without a problem, if there is nothing."""
+        """Return the number under `name`; None, without a problem, if it is missing."""
         found = self.get(name)
         return None if found is None else found.number(least, most)
 
     def text_at(self, name: str) -> str | None:
-        """Return the text under `name` (a number as it prints).
-
-        None if there is nothing of the kind.
-        """
+        """Return the value under `name` as text; None if missing or not text or a number."""
         found = self.get(name)
         if found is None or isinstance(found.value, bool | list | Mapping):
             return None

@@ -1,9 +1,9 @@
 """Hugging Face ``config.json`` as the [model] section of a scenario.
 
 A model of one of the library's families becomes a section (or a file of the library). For other
-models, parameters, operations and cached bytes are counted and shown, and no section is written.
-Counted are the weights as transformers builds them (a multiply-add is two operations; the forward
-pass; attention of all pairs a fused causal kernel computes). Lookups cost nothing.
+models, parameters, FLOPs and KV-cache bytes are counted and shown, and no section is written.
+Counted are the weights as transformers builds them and the FLOPs of the forward pass (2 for each
+multiply-add; attention over the pairs that a fused causal kernel computes; 0 for lookups).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Part = tuple[str, int, int]
 
 
 def parts(shape: Shape) -> dict[str, int]:
-    """Return the number of weights of a shape, by kind."""
+    """Return the number of parameters by kind of layer, such as ``attention`` or ``MLP``."""
     found: Counter[str] = Counter()
     for name, weights, _ in _parts(shape):
         found[name] += weights
@@ -41,12 +41,12 @@ def parts(shape: Shape) -> dict[str, int]:
 
 
 def parameters(shape: Shape) -> int:
-    """Return all trainable parameters."""
+    """Return the total number of parameters."""
     return sum(parts(shape).values())
 
 
 def active_parameters(shape: Shape) -> int:
-    """Return parameters that one token meets: all but the experts it is not sent to."""
+    """Return the number of parameters used for one token: all but the experts not selected."""
     experts = shape.experts
     if experts is None:
         return parameters(shape)
@@ -55,7 +55,7 @@ def active_parameters(shape: Shape) -> int:
 
 
 def forward_flops(shape: Shape, sequence: int) -> Flops:
-    """Return operations of a forward pass over one of `sequence` tokens [FLOP]."""
+    """Return the FLOPs of a forward pass per token of a sequence of `sequence` tokens [FLOP]."""
     # a head without weights of its own is computed all the same
     products = _MULTIPLY_ADD * sum(used for _, _, used in _parts(shape))
     seen = min(sequence, shape.window or sequence)
@@ -66,9 +66,9 @@ def forward_flops(shape: Shape, sequence: int) -> Flops:
 
 
 def cached_bytes(shape: Shape) -> Bytes | None:
-    """Return keys and values of one token in 16 bits, all layers [B].
+    """Return the KV-cache size per token over all layers in 16-bit precision [B].
 
-    None where nothing is generated.
+    None for models that don't generate tokens.
     """
     if not shape.causal and not shape.decoder_layers:
         return None
@@ -173,7 +173,7 @@ def _sparse(shape: Shape, experts: Experts) -> Iterator[Part]:
 
 
 def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
-    """Return parts of T5: the second stack attends to itself and the first; norms have no bias."""
+    """Yield the parts of T5 without embeddings; its decoder adds cross-attention to each layer."""
     below, above = shape.layers, shape.decoder_layers
     mlp = _mlp(shape, shape.ffn)
     yield from _times(below + 2 * above, _attention(shape))
@@ -198,28 +198,28 @@ _SOURCE: Final = "Hugging Face config.json"
 def read(
     path: Path, *, sequence: int | None = None, name: str = "", library: bool = False
 ) -> Fragment:
-    """Read the shape of the transformer of a ``config.json``.
+    """Convert a Hugging Face ``config.json`` to the ``[model]`` section of a scenario.
 
     Parameters
     ----------
     path : pathlib.Path
         The file.
     sequence : int, optional
-        Tokens of a sample; by default the longest the model was made for, at most 4096.
+        Tokens per sample; by default the model's maximum sequence length, at most 4096.
     name : str
-        What to call the model; what the file says by default.
+        Name of the model; by default the name in the file.
     library : bool
         Write a whole file of the model library instead of a section.
 
     Returns
     -------
     Fragment
-        With an empty text if no family of the library expresses the shape.
+        Its text is empty if no model family of the library can express the shape.
 
     Raises
     ------
     InputError
-        For files that are not JSON, of an unknown ``model_type``, or with impossible figures.
+        For files that are not JSON, of an unknown ``model_type``, or with impossible values.
     """
     config, inner = _config(path)
     shape = shape_of(config)
@@ -258,7 +258,7 @@ def read(
 
 
 def _config(path: Path) -> tuple[Config, bool]:
-    """Return the configuration of the text model, and whether it lies inside another one."""
+    """Return the configuration of the text model, and True if it is nested in a multimodal one."""
     top = Entry(read_json(path, WANTED), str(path))
     if not top.is_mapping():
         fail(str(path), f"is not {WANTED}", hint="it should be one JSON object")
@@ -306,7 +306,7 @@ def _warnings(
 
 
 def _lacking(shape: Shape) -> str:
-    """Return the reason why no family of the library expresses the shape; empty if one does."""
+    """Return the reason why no model family of the library fits; an empty string if one does."""
     if shape.decoder_layers:
         return ""
     fixed = shape.kind in {"gpt2", "bert"}
@@ -352,7 +352,7 @@ def _summary(shape: Shape, tokens: int, title: str) -> tuple[str, ...]:
 
 
 def _left_out(shape: Shape) -> Iterator[str]:
-    """Return what a section of the library's family leaves out or assumes."""
+    """Yield warnings about parameters and settings that a section of the library's family omits."""
     if shape.kind not in {"gpt2", "bert"} and shape.qkv_bias:
         left = shape.layers * (shape.heads + 2 * shape.kv_heads) * shape.head_width
         yield f"biases of queries, keys and values are left out: {left:,} parameters"
@@ -363,7 +363,7 @@ def _left_out(shape: Shape) -> Iterator[str]:
 
 
 def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, float]]:
-    """Return the family of the library and the figures of its shape."""
+    """Return the name of the model family in the library and the keys of ``[model.shape]``."""
     stack = {"layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads}
     samples = {"vocabulary": shape.vocabulary, "sequence": tokens}
     learned = {**stack, **samples, "positions": shape.positions}
@@ -389,7 +389,7 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, float]]:
 
 
 def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:
-    """Return the figures of a stack of experts, and of latent attention where it has that."""
+    """Return the shape keys of an MoE model, including those of latent attention if it has it."""
     figures = {
         "kv_heads": shape.kv_heads,
         "experts": experts.count,

@@ -1,6 +1,6 @@
-"""Shape of a transformer from a Hugging Face ``config.json``, defaults filled in.
+"""Shape of a transformer from a Hugging Face ``config.json``, with defaults filled in.
 
-A configuration file leaves out the defaults of its ``model_type``. They are those of transformers
+A configuration file omits the defaults of its ``model_type``. They are taken from transformers
 4.57.6 (2026-01), ``models/*/configuration_*.py``.
 """
 
@@ -128,10 +128,10 @@ KNOWN: Final = tuple(DEFAULTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """A layer's MLPs of which a router picks `chosen` for each token, in `layers` of the layers.
+    """Experts of `layers` MoE layers, of which a router selects `chosen` for each token.
 
-    `shared` is the width of the MLP every token passes as well; `shared_gate` a row of weights
-    that scales what it gives.
+    `width` is the hidden width of one expert, `shared` that of the shared expert (0: none);
+    `shared_gate` adds a row of weights that scales the output of the shared expert.
     """
 
     count: int
@@ -144,7 +144,11 @@ class Experts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
-    """Multi-head latent attention: ranks and widths per head. `query_rank` 0: not compressed."""
+    """Multi-head latent attention: compression ranks and widths per head.
+
+    `query_rank` and `rank` are the ranks of queries (0: not compressed) and of keys and values;
+    `plain`, `rotary` and `value` the widths of keys without and with positions, and of values.
+    """
 
     query_rank: int
     rank: int
@@ -155,11 +159,13 @@ class Latent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A stack of layers of attention and MLP, and the embeddings around it.
+    """Dimensions of a transformer: layers of attention and MLP, and embeddings.
 
-    `decoder_layers` are layers of a second stack that looks at the first (T5). `positions` and
-    `segments` are learned rows; `qkv_bias`, `output_bias` and `mlp_bias` say which products have
-    one, `centred` whether norms do (layer norm). `longest` is the longest sequence it was made for.
+    `decoder_layers` counts the layers of a second stack with cross-attention (T5). `positions` and
+    `segments` are the rows of learned embeddings; `qkv_bias`, `output_bias` and `mlp_bias` are true
+    if these projections have biases, `centred` if norms have them (LayerNorm). `longest` is the
+    maximum sequence length, `window` the span of sliding-window attention, `buckets` those of T5's
+    positions.
     """
 
     kind: str
@@ -195,7 +201,7 @@ _MAX_LAYERS: Final = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration of a known type: its keys, with defaults where they are left out."""
+    """A configuration of a known type, with the type's defaults for omitted keys."""
 
     entry: Entry
     kind: str
@@ -208,9 +214,9 @@ class Config:
         least: float = 1.0,
         most: float = _MAX_NUMBER,
     ) -> int:
-        """Return the whole number under `key`; the type's default, else `other`, if left out.
+        """Return the integer under `key`, or the type's default, or `other`, in this order.
 
-        A problem is noted, and 1 returned, for any other value or if there is no default.
+        Report a problem and return 1 if the value is invalid, or omitted without a default.
         """
         names = (key, *OTHER_NAMES.get(key, ()))
         found = next((e for e in map(self.entry.get, names) if e is not None), None)
@@ -223,21 +229,21 @@ class Config:
         return 1 if value is None else value
 
     def layers(self, key: str = "num_hidden_layers", other: int | None = None) -> int:
-        """Return the number of layers under `key`."""
+        """Return the number of layers under `key`; `other` is used if the key has no default."""
         return self.count(key, other, most=_MAX_LAYERS)
 
     def split(self, width: int, heads: int) -> int:
-        """Return width of a head where all of them together have that of a layer."""
+        """Return the width of one head, `width` over `heads`; report a problem for a remainder."""
         if width % heads and not self.entry.problems:
             self.entry.fault(f"has {heads} heads, which don't divide the width {width}")
         return max(1, width // heads)
 
     def given(self, key: str) -> bool:
-        """Return true if the file says it."""
+        """Return True if the file sets `key`."""
         return self.entry.get(key) is not None
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return the switch under `key`."""
+        """Return the Boolean under `key`; report a problem for other values."""
         found = self.entry.get(key)
         if found is None:
             return default
@@ -247,7 +253,7 @@ class Config:
 
 
 def shape_of(config: Config) -> Shape:
-    """Return the shape that a configuration describes; problems are noted in its entry."""
+    """Return the shape that a configuration describes; problems are added to its entry."""
     return _READERS.get(config.kind, _decoder)(config)
 
 
@@ -261,9 +267,9 @@ def _stack(  # noqa: PLR0913 - keys by which types call the same
     longest: str = "max_position_embeddings",
     head_width: int | None = None,
 ) -> Shape:
-    """Return the figures that every type has, by the keys it has them under.
+    """Return the dimensions that all model types have, read from the given keys.
 
-    Without biases, with plain MLPs and keys and values for each head.
+    The shape has no biases, plain MLPs, and keys and values for each head.
     """
     width, count = config.count(hidden), config.count(heads)
     return Shape(
@@ -282,7 +288,7 @@ def _stack(  # noqa: PLR0913 - keys by which types call the same
 
 
 def _decoder(config: Config) -> Shape:
-    """Return decoders with rotary positions and gated MLPs: Llama, Mistral, Mixtral, Qwen."""
+    """Return the shape of a decoder with rotary positions and gated MLPs: Llama, Mistral, Qwen."""
     kind = config.kind
     fixed = config.given("head_dim") or "head_dim" in DEFAULTS[kind]
     stack = _stack(config, head_width=config.count("head_dim") if fixed else None)
@@ -327,10 +333,7 @@ def _experts(config: Config, layers: int) -> Experts | None:
 
 
 def _sparse_layers(config: Config, layers: int) -> int:
-    """Return the number of layers with experts.
-
-    Each `decoder_sparse_step`-th not listed as plain.
-    """
+    """Return the number of MoE layers: each `decoder_sparse_step`-th not in `mlp_only_layers`."""
     step = config.count("decoder_sparse_step")
     listed = config.entry.get("mlp_only_layers")
     plain = set() if listed is None else {item.number() for item in listed.entries()}
@@ -338,7 +341,10 @@ def _sparse_layers(config: Config, layers: int) -> int:
 
 
 def _latent(config: Config) -> Shape:
-    """Return DeepSeek-V3: latent attention, first layers plain, then experts with shared ones."""
+    """Return the shape of a DeepSeek-V3 model.
+
+    It has multi-head latent attention, dense first layers, then MoE layers with shared experts.
+    """
     width = config.count("moe_intermediate_size")
     first = config.count("first_k_dense_replace", least=0.0)
     query = config.entry.value
@@ -374,7 +380,7 @@ def _gpt2(config: Config) -> Shape:
 
 
 def _neox_or_bert(config: Config) -> Shape:
-    """Return GPT-NeoX and BERT: plain MLPs and biases everywhere."""
+    """Return the shape of a GPT-NeoX or BERT model: plain MLPs, biases in all projections."""
     stack = _stack(config)
     if config.kind == "bert":
         segments = config.count("type_vocab_size", 2)
@@ -386,7 +392,7 @@ def _neox_or_bert(config: Config) -> Shape:
 
 
 def _biased(stack: Shape, *, positions: int, attention: bool = True) -> Shape:
-    """Return a stack with biases, layer norms, and learned rows of positions."""
+    """Return `stack` with biases, LayerNorm and `positions` learned position embeddings."""
     return replace(
         stack,
         positions=positions,

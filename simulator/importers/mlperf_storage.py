@@ -1,10 +1,10 @@
-"""Result folders of MLPerf Storage, as rows of the table ``mlperf_storage``.
+"""Importer of MLPerf Storage result folders to rows of the table ``mlperf_storage``.
 
 The rows have the columns of ``evidence/convert.py mlperf_storage``; values that a folder does not
-have stay empty. Layout: argonne-lcf/dlio_benchmark ``utils/statscounter.py`` (2.0.0 of PyPI was
+contain stay empty. Layout: argonne-lcf/dlio_benchmark ``utils/statscounter.py`` (2.0.0 of PyPI was
 run; the branches mlperf_storage_v1.0 and v2.0). ``summary.json`` holds means over epochs,
-``RANK_output.json`` the seconds each step took to load, in all, and to compute. The configuration
-is in ``configs``, ``dlio_config`` or ``.hydra``. MB are MiB there, of nominal records.
+``RANK_output.json`` the load, total and compute time of each step [s]. The configuration is in
+``configs``, ``dlio_config`` or ``.hydra``. MB are MiB there, of nominal records.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ it waits for data."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: the cells of its row (None where it doesn't say), and the times of its ranks."""
+    """One run: the cells of its row (None if unknown), and the step times of its ranks."""
 
     path: Path
     cells: Mapping[str, Any]
@@ -118,22 +118,21 @@ class Run:
 def read(
     folders: Sequence[Path], *, system: str = "", submitter: str = "", version: str = ""
 ) -> Fragment:
-    """Return the runs in one or more folders as a table.
+    """Convert the runs in one or more result folders to a CSV table.
 
     Parameters
     ----------
     folders : sequence of pathlib.Path
-        Result folders: those that hold ``summary.json``, or trees of them.
+        Folders that contain ``summary.json``, directly or in subfolders.
     system, submitter : str
-        Names of the submission; by default those of the folders.
+        Names for the submission; by default taken from the folders.
     version : str
-        Version of the benchmark; by default what the layout shows.
+        Version of the benchmark; by default derived from the folder layout.
 
     Raises
     ------
     InputError
-        With the problems of all runs: folders without a run, runs that did not finish, figures
-        that contradict each other.
+        With the problems of all runs: folders without a run, unfinished runs, contradictory values.
     """
     paths = [path for folder in folders for path in _runs_below(folder)]
     problems: list[Problem] = []
@@ -175,7 +174,7 @@ def _cell(value: object) -> str:
 
 
 def _run(folder: Path, version: str, problems: list[Problem]) -> Run | None:
-    """Return the run that wrote `folder`; None, with problems, if it did not finish."""
+    """Read the run in `folder`; report problems and return None if it did not finish."""
     path, before = folder / "summary.json", len(problems)
     top = Entry(read_json(path, WANTED), str(path), problems=problems)
     metric = top.need("metric", hint="the run did not finish")
@@ -241,7 +240,7 @@ def _run(folder: Path, version: str, problems: list[Problem]) -> Run | None:
 
 
 def _configured(config: Workload, samples: float | None, hosts: int | None) -> dict[str, object]:
-    """Return the cells of the configuration."""
+    """Return the cells of the row that come from the workload configuration."""
     data, threshold = None if samples is None else samples * config.record, config.threshold
     return {
         "record_length_bytes": f"{config.record:.10g}",
@@ -259,7 +258,7 @@ def _configured(config: Workload, samples: float | None, hosts: int | None) -> d
 def _against_ideal(
     config: Workload, accelerators: int, samples: float | None, throughput: float | None
 ) -> dict[str, object]:
-    """Return the steps, and the throughput next to that of accelerators that never wait."""
+    """Return cells on steps, and on throughput relative to accelerators without data stalls."""
     global_batch = accelerators * config.batch
     ideal = global_batch / config.compute if config.compute else None
     return {
@@ -277,7 +276,7 @@ def _count(top: Entry, name: str, *, needed: bool = False) -> int | None:
 
 
 def _finite(metric: Entry, name: str, most: float = math.inf) -> float | None:
-    """Return a figure of the summary; None where it is missing or NaN, which a run may report."""
+    """Return a metric of the summary; None if it is missing or NaN (a run may report NaN)."""
     found = metric.get(name)
     if found is None or (isinstance(found.value, float) and math.isnan(found.value)):
         return None
@@ -285,9 +284,9 @@ def _finite(metric: Entry, name: str, most: float = math.inf) -> float | None:
 
 
 def _joined(top: Entry, name: str) -> str:
-    """Return a figure of each host (one, where all are equal).
+    """Return the values of all hosts separated by semicolons, or one value if all are equal.
 
-    Older versions write a single one.
+    Older versions write a single value.
     """
     found = top.get(name)
     values = found.value if found is not None else []
@@ -312,7 +311,7 @@ def _check(
 
 
 def _check_rate(metric: Entry, throughput: float, record: float, rate: float) -> None:
-    """Note a problem if the rate [MiB/s] is not that of the samples: another unit, or a change."""
+    """Report a problem if `rate` [MiB/s] differs from samples/s times record size: a wrong unit."""
     moved = throughput * record / MIB
     if abs(moved - rate) > _MEAN_TOLERANCE * moved:
         records = f"{throughput:.4g} samples/s of {record:.0f} B"
@@ -335,7 +334,7 @@ def _config(path: Path) -> Workload:
 
 
 def _overrides(folder: Path) -> str:
-    """Return the overrides of the command line, in one line."""
+    """Return the command-line overrides of the run, separated by blanks."""
     path = next((p for n in _CONFIGS if (p := folder / n / "overrides.yaml").is_file()), None)
     if path is None:
         return ""
@@ -345,7 +344,7 @@ def _overrides(folder: Path) -> str:
 
 
 def _names(folder: Path, config: Workload | None, top: Entry) -> tuple[str, str]:
-    """Return workload and accelerator from overrides, configuration or the folders' names."""
+    """Return workload and accelerator, from the overrides, the configuration or folder names."""
     chosen = _WORKLOAD.search(_overrides(folder))
     if chosen is not None:
         return chosen[1], chosen[2]
@@ -365,7 +364,7 @@ def _version(folder: Path, top: Entry) -> str:
 
 
 def _ranks(folder: Path, problems: list[Problem]) -> list[Rank]:
-    """Return the times of each rank, in order."""
+    """Return the step times of each rank, by rank."""
     paths = {int(path.name.partition("_")[0]): path for path in folder.glob("[0-9]*_output.json")}
     lengths = _durations(folder)
     tops = {
@@ -377,7 +376,7 @@ def _ranks(folder: Path, problems: list[Problem]) -> list[Rank]:
 
 
 def _durations(folder: Path) -> dict[str, float]:
-    """Return the duration of each epoch [s], where it is given."""
+    """Return the duration of each epoch that has one [s]."""
     names = ("per_epoch_stats.json", "0_per_epoch_stats.json")
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
@@ -411,7 +410,7 @@ def _rank(number: int, top: Entry, lengths: dict[str, float]) -> Rank | None:
 
 
 def _blocks(epoch: Entry) -> Iterator[tuple[list[float], list[float]]]:
-    """Return loading and total times of the steps of each training block of an epoch [s]."""
+    """Yield load times and total times of the steps of each training block of an epoch [s]."""
     load, whole = epoch.need("load"), epoch.need("proc")
     if load is None or whole is None or not load.is_mapping() or not whole.is_mapping():
         return
@@ -432,7 +431,7 @@ def _blocks(epoch: Entry) -> Iterator[tuple[list[float], list[float]]]:
 
 
 def _submission(path: Path) -> dict[str, str]:
-    """Return names from the folders of a submission: DIVISION/SUBMITTER/results/SYSTEM/..."""
+    """Parse division, submitter and system from a path DIVISION/SUBMITTER/results/SYSTEM/..."""
     parts = path.parts
     lower = [part.lower() for part in parts]
     if "results" not in lower:
@@ -487,7 +486,7 @@ def _run_row(run: Run) -> tuple[str, ...]:
 
 
 def _rank_rows(ranks: Sequence[Rank]) -> list[tuple[str, ...]]:
-    """Return the ranks, or the fastest and slowest of many."""
+    """Return table rows of all ranks, or of the fastest and slowest ones if there are many."""
     half, more = _MAX_RANKS_SHOWN // 2, len(ranks) - _MAX_RANKS_SHOWN
     by_speed = sorted(ranks, key=lambda rank: rank[2])
     shown = sorted(ranks) if more <= 0 else [*by_speed[:half], *by_speed[-half:]]

@@ -1,10 +1,10 @@
-"""MLPerf training logs: time, batch and samples a second of a run.
+"""Importer of MLPerf training logs: run time, batch size and samples per second.
 
-Each line of interest holds ``:::MLLOG`` and a JSON object; text before it (a rank's prefix)
-and lines without it are skipped. The score is run_stop - run_start, if the status is success.
-Progress is in the metadata as samples_count, or as epoch_num, which some submissions count in
-samples; tracked_stats is free-form and its throughput may count tokens. Structure:
-mlcommons/logging, mllog.py, and the compliance rules training_5.1.0/common.yaml.
+Each line of interest contains ``:::MLLOG`` and a JSON object; text before it (a rank's prefix) and
+other lines are skipped. The score is run_stop - run_start, if the status is success. Progress is in
+the metadata as samples_count, or as epoch_num, which some submissions count in samples;
+tracked_stats is free-form and its throughput may count tokens. Structure: mlcommons/logging,
+mllog.py, and the compliance rules training_5.1.0/common.yaml.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _EVALUATION: Final = ("eval_start", "eval_stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Event:
-    """One line of the log."""
+    """One event of the log; `time` is in seconds since 1970."""
 
     key: str
     time: Seconds
@@ -57,7 +57,10 @@ class _Event:
     metadata: Entry | None
 
     def progress(self, name: str) -> float | None:
-        """Return a number of the metadata; None, without a problem, if it is something else."""
+        """Return the metadata value `name`, such as ``epoch_num``; None if it is not a number.
+
+        No problem is reported, as the type of these values is not fixed.
+        """
         found = None if self.metadata is None else self.metadata.get(name)
         if found is None or isinstance(found.value, bool) or not isinstance(found.value, _NUMBER):
             return None
@@ -66,24 +69,23 @@ class _Event:
 
 @dataclass(slots=True)
 class _Log:
-    """All events of a file, in its order."""
+    """All events of a file, in file order."""
 
     origin: str
     problems: list[Problem] = field(default_factory=list)
     events: list[_Event] = field(default_factory=list)
 
     def of(self, key: str) -> list[_Event]:
-        """Return events of one key."""
         return [event for event in self.events if event.key == key]
 
     def number(self, key: str) -> float | None:
-        """Return the value of the last event of a key as a number; None if there is none."""
+        """Return the value of the last event with this key as a number; None if there is none."""
         found = [event.value for event in self.of(key) if event.value is not None]
         return found[-1].number() if found else None
 
 
 def read(path: Path) -> MeasuredRun:
-    """Return time, batch and samples a second of one run.
+    """Read throughput, step time and global batch size of one run.
 
     Parameters
     ----------
@@ -93,14 +95,14 @@ def read(path: Path) -> MeasuredRun:
     Returns
     -------
     MeasuredRun
-        With `throughput_samples_per_s` over the time spent training (evaluation apart), and the
-        global batch size as a key that a scenario is held against.
+        With `throughput_samples_per_s` over the training time without evaluation, and the
+        global batch size as an override of a scenario.
 
     Raises
     ------
     InputError
-        For files without such lines, logs that are cut off or hold several runs, times that run
-        backwards, and logs that don't say how many samples were trained.
+        For files without ``:::MLLOG`` lines, truncated logs or logs of several runs, decreasing
+        times, and logs without the number of trained samples.
     """
     log = _Log(origin=str(path))
     for number, line in enumerate(read_text(path, WANTED).split("\n"), start=1):
@@ -135,7 +137,7 @@ def read(path: Path) -> MeasuredRun:
 
 
 def _take(log: _Log, number: int, text: str) -> None:
-    """Return one event; what follows the object on the line is another process's output."""
+    """Append the event on a line to the log; text after its JSON object is ignored."""
     try:
         data, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -161,7 +163,7 @@ def _take(log: _Log, number: int, text: str) -> None:
 
 
 def _ends(log: _Log) -> tuple[_Event, _Event]:
-    """Return begin and end of the one run."""
+    """Return the events run_start and run_stop; raise an `InputError` unless each occurs once."""
     starts, stops = log.of("run_start"), log.of("run_stop")
     if not starts:
         fail(log.origin, "has no run_start", hint="is its beginning cut off?")
@@ -182,7 +184,7 @@ def _status(stop: _Event) -> str:
 
 
 def _evaluating(log: _Log, start: Seconds, stop: Seconds) -> Seconds:
-    """Time between eval_start and eval_stop within the run [s]."""
+    """Return the time between eval_start and eval_stop events within the run [s]."""
     total, begun = 0.0, None
     for event in log.events:
         if event.key == _EVALUATION[0]:
@@ -196,7 +198,7 @@ def _evaluating(log: _Log, start: Seconds, stop: Seconds) -> Seconds:
 def _rate(
     log: _Log, samples: float | None, training: Seconds
 ) -> tuple[float, str, tuple[str, ...]]:
-    """Return samples a second, their origin, and warnings."""
+    """Return samples per second, the events they were derived from, and warnings."""
     tracked = _tracked(log)
     trained, basis = _trained(log, samples)
     if training <= 0.0:
@@ -226,7 +228,7 @@ def _other_unit(tracked: float, rate: float) -> str:
 
 
 def _tracked(log: _Log) -> float | None:
-    """Return median throughput of tracked_stats; None if there is none."""
+    """Return the median throughput of tracked_stats; None if there is none."""
     entries = [event.value for event in log.of("tracked_stats") if event.value is not None]
     found = [each.number_at("throughput") for each in entries if each.is_mapping()]
     values = [value for value in found if value]
@@ -234,7 +236,7 @@ def _tracked(log: _Log) -> float | None:
 
 
 def _trained(log: _Log, samples: float | None) -> tuple[float | None, str]:
-    """Return samples trained in the run, and what says so."""
+    """Return the number of samples trained in the run (None if unknown), and its source."""
     counts = [c for event in log.events if (c := event.progress("samples_count")) is not None]
     if any(counts):
         return max(counts), "samples_count"
@@ -286,11 +288,11 @@ def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, s
     Parameters
     ----------
     runs : sequence of MeasuredRun
-        What was read.
+        The runs.
     base : str
-        The scenario that describes them, as the rows name it.
+        Scenario file from which the runs are predicted.
     name : str
-        The set's, and its CSV file's without ``.csv``.
+        Name of the set, and of its CSV file without ``.csv``.
     """
     return measurement_set(
         runs,

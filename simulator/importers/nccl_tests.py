@@ -1,9 +1,9 @@
-"""The text that nccl-tests prints: time by message size, fitted to a link profile.
+"""Importer of nccl-tests output: time by message size, fitted to a link profile.
 
 Structure and units: NVIDIA/nccl-tests, src/util.cu and src/common.cu, v2.0 to v2.19.6. Times are in
 us, rates in 10**9 B/s; ``size`` is the larger of the two buffers in B. The first half of a row is
-out of place, the second in place. Which columns there are changes with the collective and the
-version, so they are found by the names in the header.
+out of place, the second in place. The columns depend on the collective and the version, so they are
+located by the names in the header.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCollective:
-    """One measured collective over `ranks` on `hosts`, by ascending size.
+    """Measurements of one collective over `ranks` on `hosts`, in order of message size.
 
     `sizes` [B], mean `times` [s] and bus bandwidths `rates` [B/s] are arrays; `regimes` are fitted
     to them.
@@ -120,14 +120,14 @@ class MeasuredCollective:
 
     @property
     def steps(self) -> float:
-        """Steps of its ring one after another."""
+        """Number of sequential steps of the ring algorithm."""
         if self.operation == "sendrecv":
             return 1.0
         return (self.ranks - 1.0) * (2.0 if self.operation == "all_reduce" else 1.0)
 
     @property
     def errors(self) -> Floats:
-        """Error of the fitted regimes at each size, as a fraction."""
+        """Relative error of the fitted time at each size."""
         moved = BUS_FACTOR[self.operation](self.ranks) * self.sizes
         errors: Floats = envelope(self.regimes, moved) / self.times - 1.0
         return errors
@@ -135,10 +135,10 @@ class MeasuredCollective:
 
 @dataclass(slots=True)
 class _Log:
-    """The content of a file as far as it has been read.
+    """Parser state: the content of the lines read so far.
 
-    A row of `points` holds size [B], time [s], bus bandwidth [B/s], and that over the algorithm's
-    (NaN if too small to tell).
+    A row of `points` holds size [B], time [s], bus bandwidth [B/s], and the ratio of bus to
+    algorithm bandwidth (NaN if the bandwidth is too small for a ratio).
     """
 
     problems: Problems
@@ -156,7 +156,7 @@ class _Log:
 
     @property
     def ratio(self) -> float | None:
-        """Bus over algorithm bandwidth of the last row that shows it."""
+        """Ratio of bus to algorithm bandwidth in the last row that has one."""
         ratios = [ratio for *_, ratio in self.points if not math.isnan(ratio)]
         return ratios[-1] if ratios else None
 
@@ -168,30 +168,30 @@ def read(
     over: Link | None = None,
     operation: str = "",
 ) -> Fragment:
-    """Return a link profile from what runs of nccl-tests printed, each in a file of its own.
+    """Fit a link profile to the output of one or more runs of nccl-tests.
 
     Parameters
     ----------
     paths : sequence of pathlib.Path
-        The texts; lines of NCCL's own log and of launchers between are skipped.
+        One text file for each run; lines of NCCL's log and of launchers are skipped.
     kind : LinkKind, optional
-        What was measured; NVLink by default, a network if the ranks lie on several hosts.
+        Kind of the measured link; NVLink by default, a network for ranks on several hosts.
     over : Link, optional
-        The link that was measured: its datasheet rate is kept, and its kind.
+        Profile of the measured link, for its datasheet rate and kind.
     operation : str
-        The collective, such as ``all_reduce``, where a text doesn't say it.
+        The collective, such as ``all_reduce``, for texts that don't name it.
 
     Returns
     -------
     Fragment
-        A profile with fitted bandwidth and latency and a curve for each collective; the tables
-        of sizes are in its summary.
+        A profile with fitted bandwidth and latency and a curve for each collective; the measured
+        tables are in its summary.
 
     Raises
     ------
     InputError
-        For text that is not output of nccl-tests, is cut off, holds negative or contradictory
-        figures or wrong results, and for two runs of the same.
+        For text that is not output of nccl-tests or is truncated, negative or contradictory values,
+        wrong results, and two runs of the same collective on the same ranks.
     """
     found: dict[str, MeasuredCollective] = {}
     for path in paths:
@@ -220,7 +220,6 @@ def _measured(path: Path, operation: str) -> MeasuredCollective:
 
 
 def _take(log: _Log, number: int, line: str) -> None:
-    """Take one line of the text."""
     if line.startswith("#"):
         _take_comment(log, number, line)
     elif log.header and re.match(r"\d{1,18}\s+\d+\s+[a-z]\w*\s", line):
@@ -230,7 +229,7 @@ def _take(log: _Log, number: int, line: str) -> None:
 
 
 def _take_names(log: _Log, line: str) -> None:
-    """Return command and version from lines of the shell, the launcher and NCCL's log."""
+    """Take the collective and NCCL version from lines of the shell, the launcher or NCCL's log."""
     library = _LIBRARY.search(line)
     if library is not None:
         log.library = library[1] or library[2]
@@ -294,7 +293,7 @@ def _take_row(log: _Log, number: int, words: Sequence[str]) -> None:
 def _point(
     log: _Log, line: int, size: float, half: Mapping[str, str]
 ) -> tuple[float, float, float, float] | None:
-    """Return one half of a row; None, with a problem, if it cannot be."""
+    """Convert one half of a row to a row of `_Log.points`; else None, with a problem."""
     values = []
     for name in _FIGURES:
         value = log.problems.number(half[name], name, line=line)
@@ -318,13 +317,13 @@ def _point(
 
 
 def _halves(header: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where the columns out of place and in place begin and end."""
+    """Return the first and last column (exclusive) of the out-of-place and in-place halves."""
     starts = [i for i, name in enumerate(header) if name == "time"]
     return list(pairwise([*starts, len(header)]))
 
 
 def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredCollective:
-    """Return the whole run; refuse one with an unknown collective or number of ranks."""
+    """Fit the regimes of a log; raise an `InputError` if its collective or ranks are unknown."""
     origin = log.problems.origin
     groups = {group for group, _ in log.ranks}
     ranks = len(log.ranks) // max(1, len(groups))
@@ -357,7 +356,7 @@ def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredColl
 
 
 def _guess(log: _Log, ranks: int) -> str:
-    """Return the collective by the file's name or the ratio of its bandwidths; may be empty."""
+    """Guess the collective from the file name or the ratio of its bandwidths; may be empty."""
     named = next((name for name in BUS_FACTOR if name in log.stem), "")
     if named or log.ratio is None or not ranks:
         return named
@@ -367,7 +366,7 @@ def _guess(log: _Log, ranks: int) -> str:
 
 
 def _ranks_of(log: _Log, operation: str) -> int:
-    """Return the ranks from the ratio of bus to algorithm bandwidth; 0 if unknown."""
+    """Derive the number of ranks from the ratio of bus to algorithm bandwidth; 0 if unknown."""
     share = (log.ratio or 0.0) * (0.5 if operation == "all_reduce" else 1.0)
     tells = operation in {"all_reduce", "all_gather", "reduce_scatter", "alltoall"}
     return round(1.0 / (1.0 - share)) if tells and 0.0 < share < 1.0 else 0
@@ -389,13 +388,13 @@ def _log_warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterato
 
 
 def regimes(moved: Floats, times: Floats) -> tuple[Regime, ...]:
-    """Return one to three regimes whose best one has the least relative error over all sizes.
+    """Fit one to three linear regimes to measured times, minimizing the relative error.
 
     ``time = min over regimes of latency + moved / bandwidth``, with `moved` bytes on the wire at
-    each size and measured `times` [s]: libraries change protocol and algorithm with the size. Each
-    size weighs the same, however long it took; each regime is fitted to a range of sizes, and a
-    further one is taken only if it leaves no more than two thirds of the error. Latency is 0
-    (unknown) where there are fewer than three sizes.
+    each size and measured `times` [s]: libraries change protocol and algorithm with the size. All
+    sizes have equal weight; each regime is fitted to a range of sizes, and a further regime is
+    added only if it reduces the error by at least a third. Latency is 0
+    (unknown) if there are fewer than three sizes.
     """
     positions = range(_MIN_SIZES, len(times) - _MIN_SIZES + 1)
     breaks = list(positions)[:: max(1, len(positions) // _MAX_BREAKS)]
@@ -417,14 +416,14 @@ def regimes(moved: Floats, times: Floats) -> tuple[Regime, ...]:
 
 
 def envelope(ways: Sequence[Regime], moved: Floats) -> Floats:
-    """Return the time of the best regime for `size` bytes on the wire [s]."""
+    """Return the time of the fastest regime for `moved` bytes on the wire [s]."""
     each = [way.latency + moved / way.bandwidth for way in ways]
     least: Floats = np.min(each, axis=0)
     return least
 
 
 def _fitted(moved: Floats, times: Floats) -> Regime:
-    """Return latency and bandwidth with the least relative error; neither below zero."""
+    """Fit latency and bandwidth with the least squared relative error; neither is negative."""
     fixed, moving = 1.0 / times, moved / times
     latency = per_byte = 0.0
     if len(set(moved)) >= _MIN_SIZES:
@@ -441,9 +440,9 @@ def _fitted(moved: Floats, times: Floats) -> Regime:
 def link_profile(
     found: Sequence[MeasuredCollective], *, kind: LinkKind | None = None, over: Link | None = None
 ) -> Fragment:
-    """Return a link profile from measured collectives; see `read` for the parameters.
+    """Return a link profile of measured collectives; see `read` for the parameters.
 
-    Bandwidth and latency of the link itself are those of the all-reduce, or of the first.
+    Bandwidth and latency of the link are those of the all-reduce, or else of the first collective.
     """
     first = next((each for each in found if each.operation == "all_reduce"), found[0])
     where = kind or (None if over is None else over.kind)
@@ -503,7 +502,7 @@ def _figures(found: MeasuredCollective, over: Link | None) -> list[Line]:
 
 
 def _curve(found: MeasuredCollective, over: Link | None) -> str:
-    """Return one collective by message size, as link profiles hold it."""
+    """Return the ``[[collective]]`` table of a link profile for one measured collective."""
     each = ",\n".join(
         f"  {{ latency = {quantity(regime.latency, units.SECOND)}, "
         f"bandwidth = {quantity(regime.bandwidth, units.BYTE_PER_SECOND)} }}"

@@ -1,7 +1,8 @@
-"""Output of nvidia-smi as a node profile.
+"""Importer of nvidia-smi output to a node profile.
 
 Reads the matrix of ``nvidia-smi topo -m``, the XML of ``nvidia-smi -q -x`` and the link rates of
-``nvidia-smi nvlink -s``, each recognised by its content. RAM, which none of them shows, is given.
+``nvidia-smi nvlink -s``, each recognised by its content. The user states the RAM, which none of
+them contains.
 
 Cells of the matrix: NV# a bond of # NVLinks; PIX at most one PCIe bridge; PXB several bridges; PHB
 through the host bridge; NODE between host bridges of a NUMA node; SYS (SOC in old drivers) between
@@ -11,7 +12,7 @@ issue 707.
 
 Elements of the XML: power_readings/power_limit up to driver 530, gpu_power_readings or
 power_readings/current_power_limit since; ``current_link_gen`` falls when the device idles, so the
-largest is taken. Captures: influxdata/telegraf, plugins/inputs/nvidia_smi/testdata.
+maximum is taken. Captures: influxdata/telegraf, plugins/inputs/nvidia_smi/testdata.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ _NO_DIFFERENCE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """Values from the user, because the driver doesn't show them; None and empty: not given."""
+    """Values stated by the user, as nvidia-smi doesn't report them; None or empty if not stated."""
 
     ram: Bytes | None = None
     cores: int | None = None
@@ -86,7 +87,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One accelerator as the driver shows it; None where it shows nothing."""
+    """One accelerator as nvidia-smi reports it; None for values that it doesn't report."""
 
     product: str
     memory: Bytes | None
@@ -101,8 +102,9 @@ class Device:
 class Topology:
     """Connections between the devices of one machine.
 
-    `between` holds a cell for each ordered pair of `gpus` and `nics`; `cpus` the hardware threads
-    near each GPU, as ranges; `numa` its NUMA node. Both are empty for old drivers.
+    `between` holds the cell of the matrix for each ordered pair of `gpus` and `nics`; `cpus` the
+    hardware threads with affinity to each GPU, as ranges; `numa` its NUMA node. `cpus` and `numa`
+    are empty for old drivers.
     """
 
     gpus: tuple[str, ...]
@@ -117,7 +119,7 @@ class Topology:
         return int(match[1]) if match else 0
 
     def groups(self) -> list[list[str]]:
-        """Return devices that reach each other without a host bridge, with a GPU in each group."""
+        """Return groups of devices, each with a GPU, that are connected without a host bridge."""
         groups: list[list[str]] = []
         for device in (*self.gpus, *self.nics):
             near = [
@@ -131,14 +133,14 @@ class Topology:
 
     @property
     def threads(self) -> int:
-        """Hardware threads near the GPUs, all together; 0 if unknown."""
+        """Number of hardware threads with affinity to any GPU; 0 if unknown."""
         return len({cpu for ranges in self.cpus.values() for each in ranges for cpu in each})
 
     @property
     def sockets(self) -> list[int]:
-        """Socket of each GPU, from 0: its NUMA node, or which threads are near; may be empty.
+        """Socket of each GPU, from 0, by its NUMA node or CPU affinity; empty if unknown.
 
-        NUMA nodes are counted as sockets, and those without a GPU not at all.
+        Each NUMA node counts as a socket; NUMA nodes without a GPU are not counted.
         """
         for places in (self.numa, self.cpus):
             near = [places[gpu] for gpu in self.gpus if gpu in places]
@@ -149,7 +151,7 @@ class Topology:
 
     @property
     def peers(self) -> tuple[PeerTopology, str]:
-        """Connection of the GPUs with each other, and the cells it follows from."""
+        """Peer topology of the GPUs, and a note on the cells that it follows from."""
         first, *others = self.gpus
         bonds = [self.links(a, b) for a in self.gpus for b in self.gpus if a != b]
         if not any(bonds):
@@ -165,8 +167,8 @@ class Topology:
 class _Machine:
     """Content of the files of one machine.
 
-    `link_rate` is that of a GPU, one way [B/s]; `link` the profile of its PCIe link, empty if
-    unknown or not in the catalogue.
+    `link_rate` is the NVLink bandwidth of a GPU in one direction [B/s]; `link` the profile of its
+    PCIe link, empty if unknown or not in the catalogue.
     """
 
     topology: Topology | None = None
@@ -184,22 +186,22 @@ class _Machine:
 
 
 def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
-    """Make a node profile of one or more outputs of nvidia-smi on one machine.
+    """Convert the output of nvidia-smi on one machine to a node profile.
 
     Parameters
     ----------
     paths : sequence of pathlib.Path
-        Files, in any order.
+        Output files, in any order.
     catalogue : Catalogue
         Profiles of accelerators and links.
     given : Given
-        Values that nvidia-smi doesn't show.
+        Values that nvidia-smi doesn't report.
 
     Raises
     ------
     InputError
-        For files of another kind or cut off, two machines, an accelerator that the catalogue
-        lacks, and missing RAM or hardware threads.
+        For files of another kind or truncated files, files of two machines, an accelerator that is
+        not in the catalogue, and unknown RAM or number of hardware threads.
     """
     machine = _Machine()
     for path in paths:
@@ -287,7 +289,7 @@ def _read_file(machine: _Machine, path: Path) -> None:
 
 
 def _link_rate(lines: Sequence[str], origin: str) -> BytesPerSecond:
-    """Return the rate of all NVLinks of the first GPU together, one direction [B/s]."""
+    """Return the total bandwidth of the NVLinks of the first GPU, one direction [B/s]."""
     total, gpu = 0.0, ""
     for number, line in enumerate(lines, start=1):
         heading, link = _GPU.match(line), _LINK.fullmatch(line)
@@ -306,7 +308,7 @@ def _link_rate(lines: Sequence[str], origin: str) -> BytesPerSecond:
 def _accelerator(
     machine: _Machine, catalogue: Catalogue, given: Given, origin: str
 ) -> tuple[Gpu, int, str]:
-    """Return the accelerator's profile, their number, and the driver's name of the product."""
+    """Return the accelerator's profile, the number of accelerators, and the product name."""
     devices, topology = machine.devices, machine.topology
     products = sorted({device.product for device in devices})
     if len(products) > 1:
@@ -332,20 +334,20 @@ def _accelerator(
 
 
 def matching(product: str, memory: Bytes | None, profiles: Sequence[Gpu]) -> list[Gpu]:
-    """Return the profiles that a product name may mean, of the nearest memory size only.
+    """Return the profiles that match a product name, limited to those closest in memory size.
 
-    Every word of the product's name has to be accounted for, so a variant that the catalogue
-    lacks (a ``Ti``, a ``Laptop GPU``) matches nothing. A name without a form means the socketed
-    one, as drivers say ``PCIe`` and ``NVL`` where they apply.
+    Every word of the name has to match, so a variant that is not in the catalogue (a ``Ti``, a
+    ``Laptop GPU``) matches no profile. A name without a form factor matches the socketed device, as
+    drivers name ``PCIe`` and ``NVL`` explicitly.
 
     Parameters
     ----------
     product : str
-        As the driver prints it.
+        Product name reported by the driver.
     memory : float or None
-        Memory the driver shows [B].
+        Memory reported by the driver [B].
     profiles : sequence of Gpu
-        The catalogue's accelerators.
+        Accelerators to choose from.
     """
     words = set(re.findall(r"[a-z0-9]+", product.lower()))
     candidates = [
@@ -379,7 +381,10 @@ def _is_form(word: str, form: str) -> bool:
 def _cpu(
     machine: _Machine, given: Given, threads: int, seen: partial[Line], user: partial[Line]
 ) -> tuple[list[Line], list[str]]:
-    """Return the lines of the [cpu] table, and warnings about assumed figures."""
+    """Return the lines of the ``[cpu]`` table and warnings about assumed values.
+
+    `seen` and `user` construct lines with nvidia-smi and with the user as the source.
+    """
     near = "hardware threads near the GPUs (CPU Affinity)"
     total = partial(user) if given.threads else partial(seen, note=near)
     lines, warnings = [total(key="threads", value=str(threads))], []
@@ -400,7 +405,7 @@ def _cpu(
 
 
 def _layout(machine: _Machine, *, with_nics: bool) -> list[str]:
-    """Return the lines of the layout: sockets and PCIe switches, where the matrix shows them."""
+    """Return the lines of the ``[layout]`` table: sockets and PCIe switches; empty if unknown."""
     topology, sockets = machine.topology, machine.sockets
     lines = [f"gpu_sockets = {sockets}"] if sockets else []
     groups = topology.groups() if topology and machine.link else []
@@ -420,7 +425,7 @@ def _layout(machine: _Machine, *, with_nics: bool) -> list[str]:
 
 
 def _facts(machine: _Machine) -> Iterator[str]:
-    """Return facts that no figure of a profile holds."""
+    """Yield facts that no key of a profile holds, for its note."""
     device, topology = machine.devices[0] if machine.devices else None, machine.topology
     if device is not None and device.power_cap is not None:
         yield f"power cap {device.power_cap:g} W a GPU"
@@ -492,12 +497,12 @@ def _device_warnings(device: Device, gpu: Gpu, link: str) -> Iterator[str]:
 
 
 def parse_query(text: str, origin: str) -> tuple[tuple[Device, ...], str, str]:
-    """Read the accelerators, the driver and the date (empty: unknown) of the XML of one machine.
+    """Parse the XML of one machine: accelerators, driver version and date (empty if unknown).
 
     Raises
     ------
     InputError
-        For XML that is cut off or of another kind, and figures in units of something else.
+        For truncated or other XML, and values in unexpected units.
     """
     root = _root(text, origin)
     problems = Problems(origin)
@@ -535,23 +540,22 @@ def _root(text: str, origin: str) -> ET.Element:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """The elements below one GPU by path."""
+    """Access to the XML elements of one GPU by path."""
 
     gpu: ET.Element
     name: str
     problems: Problems
 
     def fault(self, path: str, message: str, found: str | None = None) -> None:
-        """Note a problem with an element."""
         self.problems.note(message, key=f"{self.name}/{path}", found=found)
 
     def text(self, path: str) -> str | None:
-        """Return the element's text; None if it is missing or says nothing."""
+        """Return the element's text; None if it is missing or not available."""
         text = (self.gpu.findtext(path) or "").strip()
         return None if text in _MISSING or text in _REFUSALS else text
 
     def quantity(self, path: str, unit: Unit) -> float | None:
-        """Return a quantity such as ``81559 MiB``; note a problem if it measures something else."""
+        """Parse a quantity such as ``81559 MiB``; None, with a problem, if it is invalid."""
         text = self.text(path)
         if text is None:
             return None
@@ -566,7 +570,7 @@ class _Fields:
         return value or None
 
     def count(self, path: str, most: int) -> int | None:
-        """Return a whole number such as ``5`` or ``16x``; note a problem if it is none."""
+        """Parse an integer such as ``5`` or ``16x``; None, with a problem, if it is invalid."""
         text = self.text(path)
         if text is None:
             return None
@@ -602,17 +606,17 @@ def _device(fields: _Fields) -> Device:
 
 
 def is_topology(text: str) -> bool:
-    """Return true if a text holds the matrix."""
+    """Return True if a text contains the matrix of ``nvidia-smi topo -m``."""
     return any(_HEADER.match(_ESCAPE.sub("", line)) for line in text.split("\n"))
 
 
 def parse_topology(text: str, origin: str) -> Topology:
-    """Read the matrix in a text; text before and after it is skipped.
+    """Parse the matrix of ``nvidia-smi topo -m``; text before and after it is skipped.
 
     Raises
     ------
     InputError
-        For missing rows or cells, unknown cells, and a matrix that contradicts itself.
+        For missing rows or cells, unknown cells, and an asymmetric matrix.
     """
     lines = _ESCAPE.sub("", text).split("\n")
     start = next(i for i, line in enumerate(lines) if _HEADER.match(line))

@@ -1,8 +1,8 @@
-"""Catalogues of cloud prices: CSV with the columns of SkyPilot's ``vms.csv``, for profiles.
+"""Importer of cloud price catalogues: CSV with the columns of SkyPilot's ``vms.csv``.
 
-Rows with errors that were seen in SkyPilot's catalogues of 2025 and 2026, or in the price lists
-behind them, are left out: placeholders, spot prices that are not offers, hosts priced without their
-accelerators, local zones listed among those of a region.
+Rows with errors seen in SkyPilot's catalogues of 2025 and 2026, or in the price lists they are
+built from, are left out: placeholders, invalid spot prices, hosts priced without their
+accelerators, local zones listed as zones of a region.
 """
 
 from __future__ import annotations
@@ -46,28 +46,31 @@ _NOTHING: Final = frozenset({"", "nan", "none", "null", "na", "n/a", "-"})
 
 
 class OddNumber(ValueError):  # noqa: N818 - reads as the sentence it prints
-    """A field that should hold a number above zero, and holds something else."""
+    """A price or count in a row that is not a non-negative number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row; `cells` holds the columns that plan reads, blanks cut off."""
+    """One row; `cells` maps the columns that are read to their text without surrounding blanks.
+
+    `ragged` rows have more or fewer cells than the header.
+    """
 
     line: int
     cells: Mapping[str, str]
     ragged: bool = False
 
     def text(self, column: str) -> str:
-        """Return the text of a column; empty where the row or the file has none."""
+        """Return the text of a column; empty if the row or the file lacks it."""
         return self.cells.get(column, "")
 
     def number(self, column: str) -> float | None:
-        """Return the number of a column, or None where it is left empty.
+        """Return the number in a column; None if it is empty.
 
         Raises
         ------
         OddNumber
-            If it isn't a number of zero or above.
+            If the text is not a non-negative number.
         """
         text = self.text(column)
         if text.lower() in _NOTHING:
@@ -82,7 +85,7 @@ class Row:
         return value
 
     def number_or_none(self, column: str) -> float | None:
-        """Return the number of a column; None where it is empty or not a number."""
+        """Return the number in a column; None if it is empty or not a number."""
         try:
             return self.number(column)
         except OddNumber:
@@ -90,7 +93,7 @@ class Row:
 
 
 def _read_rows(path: Path) -> tuple[Row, ...]:
-    """Return all rows of a catalogue, or refuse it."""
+    """Return all rows of a catalogue; raise an `InputError` if the file is not one."""
     origin = str(path)
     rows = csv.reader(io.StringIO(read_text(path, _WANTED)), strict=True)
     found: list[Row] = []
@@ -146,9 +149,9 @@ _RETIRED: Final = re.compile(r"_Promo$", re.IGNORECASE)
 
 
 def _row_fault(row: Row, host: Host | None, cloud: str) -> str | None:
-    """Return the reason why a row cannot price its machine; None for a sound row.
+    """Return the reason why a row cannot price a machine; None for a valid row.
 
-    Without the profile `host` only the row itself is checked. `cloud` is such as ``aws``.
+    If `host` is None, the row is not compared with a profile. `cloud` is a name such as ``aws``.
     """
     zone = row.text(ZONE)
     reasons = (
@@ -179,9 +182,9 @@ def _row_fault(row: Row, host: Host | None, cloud: str) -> str | None:
 
 
 def _price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
-    """Return the reason why the on-demand price of a row cannot be used; None where it can.
+    """Return the reason why the on-demand price of a row is rejected; None if it is accepted.
 
-    `known` is the price on demand that the machine's profile has so far [$/s].
+    `known` is the present on-demand price in the machine's profile [$/s].
     """
     try:
         price = row.number(PRICE)
@@ -196,7 +199,7 @@ def _price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
 
 
 def _spot_fault(row: Row) -> str | None:
-    """Return the reason why a spot price is not an offer; None where it is, or without one."""
+    """Return the reason why the spot price of a row is rejected; None if accepted or missing."""
     try:
         spot = row.number(SPOT)
     except OddNumber as odd:
@@ -229,12 +232,12 @@ _ATTACHED: Final = re.compile(r"(?P<host>.+)-(?P<count>\d+)x(?P<name>[\w-]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices of a catalogue, with what was left out.
+    """Prices read from a catalogue, and the rows left out.
 
-    `machines` holds, by full name, all prices a machine has now: those read instead of the same
-    ones it had. `moved` are purchases whose usual price, for bills without a region, is now that of
-    another region: machine, price before and after. `read` counts the prices read, `unknown` the
-    names of machines without a profile. `left_out` says which rows were left out and why.
+    `machines` maps full names of machines to all their prices: new prices replace old ones of the
+    same purchase and region. `moved` lists purchases whose default price, used without a region, is
+    now of another region: machine, price before and after. `read` counts the prices read, `unknown`
+    the names of machines without a profile, `left_out` lists rejected rows with the reason.
     """
 
     machines: Mapping[str, tuple[Price, ...]]
@@ -252,25 +255,25 @@ def read_prices(
     source: Source,
     regions: Sequence[str] = (),
 ) -> Prices:
-    """Return the prices that a CSV has for machines of one cloud.
+    """Read the prices of machines of one cloud from a CSV file.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file, with the columns of SkyPilot's ``vms.csv``; may be gzip. Prices are $/h.
+        File with the columns of SkyPilot's ``vms.csv``; may be gzip. Prices are in $/h.
     catalogue : Catalogue
-        Where the machines and the prices they have so far are looked up.
+        Profiles of machines with their present prices.
     cloud : str
         Folder of the cloud's machines, such as ``aws``.
     source : Source
-        What the prices name as their source, and when they were read.
+        Source and date to record with the prices.
     regions : sequence of str
-        Regions whose prices are taken; all if empty.
+        Regions to read; all if empty.
 
     Raises
     ------
     InputError
-        If the file is not a catalogue of prices, or none of its prices can be used.
+        If the file is not a price catalogue, or none of its prices is usable.
     """
     rows = _read_rows(path)
     hosts = _machines(catalogue, cloud)
@@ -319,7 +322,7 @@ def read_prices(
 
 
 def _taken(rows: tuple[Row, ...], regions: Sequence[str], origin: str) -> tuple[Row, ...]:
-    """Return the rows of the regions asked for."""
+    """Return the rows in `regions`, or all; raise an `InputError` for an unknown region."""
     there = {row.text(REGION) for row in rows}
     for region in regions:
         if region not in there:
@@ -341,7 +344,10 @@ def _base(name: str) -> str:
 
 
 def _nameless(row: Row) -> str:
-    """Return the fault of a row without a machine; empty if it prices accelerators, or has one."""
+    """Return the problem of a row without a machine name; empty if it is valid.
+
+    Rows without a machine name may price accelerators alone.
+    """
     if row.text(MACHINE):
         return ""
     if not row.text(ACCELERATOR):
@@ -352,7 +358,7 @@ def _nameless(row: Row) -> str:
 def _offers(
     row: Row, name: str, host: Host, cloud: str, apart: Mapping[tuple[str, float, str], Row]
 ) -> Iterator[tuple[Purchase, float] | str]:
-    """Return the prices of a machine in a row [$/h], and the reasons why others cannot be used."""
+    """Yield the prices of a machine in a row [$/h], and the reasons why prices are rejected."""
     fault = _row_fault(row, None if _base(name) != name else host, cloud)
     if fault is not None:
         yield fault
@@ -377,9 +383,9 @@ def _offers(
 
 
 def _apart(rows: tuple[Row, ...]) -> dict[tuple[str, float, str], Row]:
-    """Return the rows that price accelerators alone, as Google's catalogue has them.
+    """Return rows that price accelerators alone, as in Google's catalogue.
 
-    By name, count and zone.
+    Keys are name, count and zone (or region).
     """
     found = {}
     for row in rows:
@@ -397,9 +403,9 @@ def _place(row: Row) -> str:
 def _with_accelerators(
     row: Row, name: str, host: Host, apart: Mapping[tuple[str, float, str], Row]
 ) -> Row | None:
-    """Return the row of a Google machine with its accelerators added; None if they have no price.
+    """Return a row of a Google machine with the price of its accelerators added; None if unknown.
 
-    A sum is empty where one of both prices is missing.
+    A price is empty if the machine or the accelerators lack it.
     """
     attached = _ATTACHED.fullmatch(name)
     family = name.rsplit("-", 1)[0]
@@ -418,10 +424,11 @@ def _with_accelerators(
 def _merged(
     old: Sequence[Price], new: Sequence[Price], home: Mapping[str, int]
 ) -> tuple[Price, ...]:
-    """Return the old prices with new ones of the same kind replaced and new regions added.
+    """Return the old prices with new ones added, replacing those of the same purchase and region.
 
-    The first price of a purchase is the usual one. A new one comes before it where it was stated
-    later, and after it otherwise; of several new ones that of the usual region leads.
+    The first price of a purchase is its default. New regions come before the old ones if their
+    source has a later date, and after them otherwise; `home` counts the default regions of all
+    machines, and new prices in a frequent one come first.
     """
     fresh = {(price.purchase, price.region): price for price in new}
     kept = [fresh.pop((price.purchase, price.region), price) for price in old]
@@ -449,7 +456,7 @@ def _moved(old: Sequence[Price], new: Sequence[Price]) -> Iterator[tuple[Price, 
 
 
 def _line(reason: str, machine: str, lines: Sequence[int]) -> str:
-    """Return the rows of a machine that were left out for one reason, as a line for people."""
+    """Format the rows of a machine that were left out for one reason."""
     count = len(set(lines))
     where = f"line {lines[0]}" if count == 1 else f"{count} rows, first in line {lines[0]}"
     return f"{machine or 'a row'} {reason} ({where})"
@@ -458,7 +465,7 @@ def _line(reason: str, machine: str, lines: Sequence[int]) -> str:
 def _fail_useless(
     path: Path, left_out: Sequence[str], unknown: Iterable[str], hosts: Mapping[str, Host]
 ) -> None:
-    """Refuse a file without any price that can be used, with the reasons."""
+    """Raise an `InputError` for a file without usable prices, with the reasons."""
     more = len(left_out) - MAX_SHOWN
     if left_out:
         rest = [f"and {more} reasons more"] if more > 0 else []
@@ -471,7 +478,7 @@ def _fail_useless(
 
 @cache
 def _accelerators() -> Mapping[str, str]:
-    """Return the names of the accelerators of Google's machines in lists, by family."""
+    """Return the accelerators of Google's machine families, as named in price lists."""
     names: dict[str, str] = tomllib.loads(_LISTS.read_text(encoding="utf-8"))[GOOGLE][
         "accelerators"
     ]

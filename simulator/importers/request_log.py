@@ -1,8 +1,7 @@
-"""Logs of requests to a service: a trace to simulate, and its measured latencies.
+"""Importer of request logs of a service: a trace to simulate, and its measured latencies.
 
-A CSV file with a line for each request: when it arrived, tokens of its prompt and of its answer,
-and how long it took; where the log has it, how long its first token took. Names of columns are
-those that engines, gateways and public traces use.
+A CSV file with a line for each request: arrival time, prompt tokens, output tokens and latency;
+optionally the time to first token. Column names are those of engines, gateways and public traces.
 """
 
 from __future__ import annotations
@@ -41,7 +40,10 @@ _MIN_REQUESTS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLog:
-    """A log in the order of its arrivals [s], with lengths [tokens] and latencies [s]."""
+    """Requests in order of arrival: times since the first [s], lengths [tokens], and latencies.
+
+    `measured` maps metrics of a service to their values in SI units.
+    """
 
     arrivals: tuple[float, ...]
     prompts: tuple[int, ...]
@@ -51,7 +53,7 @@ class RequestLog:
 
     @property
     def summary(self) -> list[str]:
-        """Summary for people, a line each."""
+        """Lines of text that summarize the log."""
         span = self.arrivals[-1] - self.arrivals[0]
         prompt, output = np.mean(self.prompts), np.mean(self.outputs)
         lines = [
@@ -62,13 +64,12 @@ class RequestLog:
 
 
 def read(path: Path) -> RequestLog:
-    """Return a log.
+    """Read a request log.
 
     Raises
     ------
     InputError
-        With all its mistakes: columns that are missing, times that are none, lengths that are no
-        whole numbers above 0.
+        With all problems: missing columns, invalid times, lengths that are not positive integers.
     """
     table = read_table(path)
     names = {
@@ -88,7 +89,7 @@ def read(path: Path) -> RequestLog:
     def column(
         what: str, value_of: Callable[[str], float], wrong: str, least: float = 0.0
     ) -> np.ndarray:
-        """Return the numbers of a column; none where there is no such column."""
+        """Return the numbers of a column; an empty array if there is no such column."""
         name, values = names[what], []
         for line in table.lines if name is not None else ():
             value = value_of(line.cells[str(name)])
@@ -122,7 +123,7 @@ def _whole(text: str) -> float:
 def _measured(
     outputs: np.ndarray, latencies: np.ndarray, first: np.ndarray
 ) -> Iterator[tuple[str, float]]:
-    """Return figures of the log by the names that predictions have."""
+    """Yield metrics of the log under the names that predictions have."""
     for name, times in (("end_to_end_s", latencies), ("first_token_s", first)):
         if len(times):
             yield f"{name}.mean", float(np.mean(times))
@@ -136,16 +137,16 @@ def _measured(
 
 
 def service_files(log: RequestLog, base: str, name: str) -> dict[str, str]:
-    """Return files by name: the trace, a service with this load, and a measurement set.
+    """Return the files for a log by name: trace, service with this load, and measurement set.
 
     Parameters
     ----------
     log : RequestLog
-        What was read.
+        The log.
     base : str
-        The service that was logged, as the new one extends it.
+        Service file that the new one extends.
     name : str
-        Of the set; the others are called after it.
+        Name of the measurement set and prefix of the other files.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -18,7 +18,7 @@ from simulator.schema.provenance import Source
 
 
 class Kind(StrEnum):
-    """Kind of a fragment; for profiles, their folder in the catalogue."""
+    """Kind of a fragment; for profiles, also their folder in the catalogue."""
 
     TABLE = "table"
     STORAGE = "storage"
@@ -32,8 +32,8 @@ class Kind(StrEnum):
 class Fragment:
     """A hardware profile or sections of a scenario as TOML, or a table of runs as CSV.
 
-    `summary` is what was taken, in lines for people; `warnings` what was left out or is unsure.
-    `lacking` says why the evidence cannot be expressed: `text` is empty then.
+    `summary` and `warnings` are lines of text: values read, and values left out or assumed.
+    `lacking` is the reason if the input cannot be expressed; `text` is empty then.
     """
 
     kind: Kind
@@ -45,7 +45,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run of a log: keys of a scenario, and measured figures named as in ``--json``.
+    """One run of a log: keys of a scenario, and measured metrics named as in ``--json``.
 
     `overrides` are ``section.key=value`` as for ``--set``; `measured` holds SI values.
     """
@@ -72,7 +72,7 @@ def measurement_set(  # noqa: PLR0913 - one parameter for each key of the set
 ) -> tuple[str, str]:
     """Return a measurement set of runs, predicted from the scenario `base`: its TOML and CSV.
 
-    The CSV has one row a run; runs of one name are numbered. Other parameters are keys of the set.
+    The CSV has one row per run; duplicate names are numbered. Other parameters are keys of the set.
     """
     lines = [
         "schema = 1",
@@ -103,7 +103,7 @@ def measurement_set(  # noqa: PLR0913 - one parameter for each key of the set
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of a table: the first column left-aligned, the others right-aligned."""
+    """Format table rows as lines: the first column left-aligned, the others right-aligned."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for first, *others in rows:
@@ -113,21 +113,21 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
-    """Read a profile back as the catalogue will.
+    """Parse a hardware profile again with the checks of the catalogue.
 
     Parameters
     ----------
     fragment : Fragment
-        What was made; sections of a scenario are held against TOML alone.
+        The profile; of scenarios and tables only the TOML syntax is checked.
     origin : str
-        What messages name: the evidence.
+        Name of the imported file, for messages.
     catalogue : Catalogue
-        Where the parts of a machine are looked up.
+        Profiles that the parts of a machine refer to.
 
     Raises
     ------
     InputError
-        For a figure that no profile may have, such as a rate beyond any device's.
+        For values that no profile may have, such as a rate above that of any device.
     """
     try:
         document = parse_document(fragment.text.encode(), origin)

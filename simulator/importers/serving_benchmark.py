@@ -1,11 +1,10 @@
-"""Results of the benchmark clients of vLLM and SGLang: rows of a measurement set of services.
+"""Importer of results of the benchmark clients of vLLM and SGLang: measured runs of a service.
 
-``vllm bench serve --save-result`` writes one JSON object a run, ``sglang.bench_serving`` one a
+``vllm bench serve --save-result`` writes one JSON object per run, ``sglang.bench_serving`` one per
 line. Both have the same names: ``mean_ttft_ms``, ``median_tpot_ms``, ``output_throughput``,
-``completed``, ``total_input_tokens``, ``request_rate`` (``inf``: all at once),
-``max_concurrency``; the latency of whole requests is ``e2el`` to vLLM and ``e2e_latency`` to
-SGLang. Structure: vllm-project/vllm vllm/benchmarks/serve.py, sgl-project/sglang
-python/sglang/bench_serving.py.
+``completed``, ``total_input_tokens``, ``request_rate`` (``inf``: all at once), ``max_concurrency``;
+end-to-end latency is ``e2el`` in vLLM and ``e2e_latency`` in SGLang. Structure: vllm-project/vllm
+vllm/benchmarks/serve.py, sgl-project/sglang python/sglang/bench_serving.py.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _NEEDED: Final = ("completed", "total_input_tokens", "total_output_tokens")
 
 
 def read(path: Path) -> list[MeasuredRun]:
-    """Return the runs of a file.
+    """Read the runs of a result file.
 
     Raises
     ------
     InputError
-        If the file is not such a result; with every run that lacks something at once.
+        If the file is not a benchmark result, or runs lack required values; with all problems.
     """
     text = read_text(path, WANTED)
     runs = _objects(text, str(path))
@@ -51,7 +50,7 @@ def read(path: Path) -> list[MeasuredRun]:
 
 
 def _objects(text: str, origin: str) -> list[object]:
-    """Return the file's object, or one a line."""
+    """Parse the file as one JSON object, or as one object per line."""
     try:
         return [json.loads(text)]
     except json.JSONDecodeError:
@@ -78,7 +77,7 @@ def _problems(run: object, origin: str, number: int) -> Iterator[Problem]:
 
 
 def _number(run: Mapping[object, object], name: str) -> float | None:
-    """Return a number of a run; infinite rates are written as text or as such."""
+    """Return a value as a number (``inf`` may be text); None if it is missing or not a number."""
     value = run.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -89,7 +88,7 @@ def _number(run: Mapping[object, object], name: str) -> float | None:
 
 
 def _measured(run: Mapping[object, object]) -> dict[str, float]:
-    """Return figures by the names they have here, in SI units."""
+    """Return the metrics of a run in SI units, under their names in ``--json``."""
     found = {}
     for metric, names in _LATENCIES.items():
         for statistic, prefix in _STATISTICS.items():
@@ -129,7 +128,7 @@ def _run(run: Mapping[object, object], path: Path, number: int) -> MeasuredRun:
 
 
 def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
-    """Return the arrivals of requests: a bounded number at once, at a rate, or all at the start."""
+    """Yield ``[load]`` overrides for the arrivals: fixed concurrency, fixed rate, or at once."""
     rate, clients = _number(run, "request_rate"), _number(run, "max_concurrency")
     if clients:
         yield "load.arrivals=closed"
@@ -142,7 +141,7 @@ def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
 
 
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
-    """Return a measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
+    """Return a measurement set of the runs, predicted from the service `base`: its TOML and CSV."""
     judged = [metric for metric in METRICS if any(metric in run.measured for run in runs)]
     return measurement_set(
         runs,

@@ -1,10 +1,10 @@
-"""Logs of device utilization: nvidia-smi CSV, DCGM tables and scrapes, CloudWatch metrics.
+"""Importer of utilization logs: nvidia-smi CSV, DCGM tables and scrapes, CloudWatch metrics.
 
 nvidia-smi (``--query-gpu=... --format=csv -l 1``): units are in the header, and behind each value
-unless ``nounits`` was given. What a device doesn't know is [N/A] or another text in brackets.
+unless ``nounits`` was given. Unsupported values are [N/A] or another text in brackets.
 
 DCGM: the table of ``dcgmi dmon`` repeats its header and has no time; its first sample may be N/A.
-The text of dcgm-exporter is one scrape after another; a missing value is a number beyond all sense.
+The text of dcgm-exporter is one scrape after another; a missing value is a huge number.
 Fields and units: NVIDIA/DCGM, dcgmlib/dcgm_fields.h: 203 GPU_UTIL %, 252 FB_USED MiB, 155
 POWER_USAGE W, ratios from 0 to 1 for 1001 GR_ENGINE_ACTIVE, 1004 PIPE_TENSOR_ACTIVE and 1005
 DRAM_ACTIVE, B/s for 1009 PCIE_TX_BYTES (the GPU sends) and 1010 PCIE_RX_BYTES. DCGM 4.6 calls
@@ -39,7 +39,7 @@ from simulator.units import Seconds
 
 
 class Quantity(StrEnum):
-    """Quantity of a sample; the text is for people."""
+    """Quantity of a sample; the text is its label in reports."""
 
     GPU_BUSY = "GPU: a kernel runs"
     GPU_ENGINE = "GPU: compute engine active"
@@ -56,10 +56,10 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Samples of one quantity on one device, in the order of time.
+    """Samples of one quantity on one device, in order of time.
 
     `values` is in SI units, shares from 0 to 1; NaN is a missing sample. All series of one device
-    that one file holds have the same length: samples at one index were taken together.
+    in one file have the same length: samples at one index were taken together.
     """
 
     quantity: Quantity
@@ -69,10 +69,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
-    """Samples of devices while a job ran.
-
-    `interval` is the time between samples where the files say it [s].
-    """
+    """Utilization of devices while a job ran; `interval`: time between samples, if known [s]."""
 
     series: tuple[Series, ...]
     interval: Seconds | None = None
@@ -100,10 +97,7 @@ _LARGEST_COUNTER: Final = units.parse("1 PB", units.BYTE)
 
 @dataclass(slots=True)
 class Samples:
-    """Samples of one file: rows by device, each a value by quantity.
-
-    `problems` has those of single samples.
-    """
+    """Samples of one file: for each device a list of rows, which map quantities to values."""
 
     problems: Problems
     warnings: list[str] = field(default_factory=list)
@@ -113,7 +107,10 @@ class Samples:
     def checked(
         self, quantity: Quantity, text: str, factor: float, *, line: int, name: str
     ) -> float:
-        """Return a sample in SI units; NaN, with a problem, for any other value."""
+        """Return a sample in SI units; report a problem and return NaN if it is invalid.
+
+        `factor` converts to SI units; `name` and `line` locate the sample in the file.
+        """
         value = self.problems.number(text, name, line=line)
         if value is None or not math.isfinite(value):
             return math.nan
@@ -126,11 +123,11 @@ class Samples:
         return math.nan if value > _LARGEST_COUNTER else value
 
     def add(self, device: str, row: Mapping[Quantity, float]) -> None:
-        """Add one sample of a device: its values at one time."""
+        """Append the values of a device at one time."""
         self.rows.setdefault(device, []).append(dict(row))
 
     def utilization(self) -> Utilization:
-        """Return all samples as series; those of quantities that were never seen are left out."""
+        """Convert the samples to series; quantities without any finite value are left out."""
         found = []
         for device, rows in self.rows.items():
             seen = dict.fromkeys(quantity for row in rows for quantity in row)
@@ -144,7 +141,7 @@ class Samples:
 
 
 def typical_step(times: Iterable[float]) -> float | None:
-    """Return the median time between samples [s]; None for fewer than two."""
+    """Return the median time between samples [s]; None for fewer than two samples."""
     found: NDArray[np.float64] = np.diff(np.array(list(times)))
     steps = found[found > 0.0]
     return float(np.median(steps)) if len(steps) else None
@@ -170,7 +167,7 @@ _CSV_HINT: Final = "record with nvidia-smi --query-gpu=timestamp,index,utilizati
 
 
 def is_csv(text: str) -> bool:
-    """Return true if the first line is a header of such a CSV, or a row of one without a header."""
+    """Return True if the first line is a header or a row of nvidia-smi's CSV."""
     first = text.lstrip().split("\n", 1)[0]
     return "," in first and (
         any(name in first for name in _COLUMNS)
@@ -180,7 +177,7 @@ def is_csv(text: str) -> bool:
 
 
 def parse_csv(text: str, origin: str) -> Utilization:
-    """Return samples of all GPUs in the CSV.
+    """Parse nvidia-smi's CSV to utilization samples of all GPUs.
 
     Raises
     ------
@@ -287,22 +284,22 @@ _RATIO: Final = re.compile(r"_(?:ACTIVE|UTIL_RATIO)$")
 
 
 def is_table(text: str) -> bool:
-    """Return true if a text holds the table of ``dcgmi dmon``."""
+    """Return True if a text contains the table of ``dcgmi dmon``."""
     return any(_TABLE_HEADER.match(line) for line in text.split("\n", 200)[:200])
 
 
 def is_scrape(text: str) -> bool:
-    """Return true if a text holds what dcgm-exporter serves."""
+    """Return True if a text contains a scrape of dcgm-exporter."""
     return "DCGM_FI_" in text
 
 
 def parse_table(text: str, origin: str) -> Utilization:
-    """Return samples in the table of ``dcgmi dmon``.
+    """Parse the table of ``dcgmi dmon`` to utilization samples.
 
     Raises
     ------
     InputError
-        If no known field was recorded, or rows are cut off or hold impossible values.
+        If it has no known field, or rows are truncated or hold impossible values.
     """
     samples = Samples(Problems(origin))
     names: list[str] = []
@@ -346,7 +343,7 @@ def _take_table_row(
 
 
 def parse_scrape(text: str, origin: str) -> Utilization:
-    """Return samples in one or more scrapes of dcgm-exporter.
+    """Parse one or more scrapes of dcgm-exporter to utilization samples.
 
     Raises
     ------
@@ -389,7 +386,7 @@ def _flush(samples: Samples, scrape: dict[str, dict[Quantity, float]]) -> None:
 
 
 def _field(name: str) -> tuple[Quantity, float] | None:
-    """Return quantity and unit of a field, by its short or long name of any version."""
+    """Return quantity and SI factor of a field, by its short or long name in any DCGM version."""
     plain = _RATIO.sub("", _PREFIX.sub("", name))
     return _FIELDS.get(_SHORT_NAMES.get(name, plain))
 
@@ -419,29 +416,29 @@ _SPACE: Final = "DiskUtilization"
 
 
 def is_metric_data(text: str) -> bool:
-    """Return true if a text is such JSON, or the beginning of it."""
+    """Return True if a text starts as JSON, as ``aws cloudwatch get-metric-data`` does."""
     return text.lstrip().startswith("{")
 
 
 def parse_metric_data(
     text: str, origin: str, *, gpus: int | None, vcpus: int | None
 ) -> Utilization:
-    """Return samples of each host in the JSON.
+    """Parse the JSON of ``aws cloudwatch get-metric-data`` to utilization samples of each host.
 
     Parameters
     ----------
     text : str
         The JSON.
     origin : str
-        The file's name.
+        Name of the file, for messages.
     gpus, vcpus : int or None
-        GPUs and hardware threads of a host, over which metrics are sums.
+        GPUs and hardware threads of a host; metrics are sums over them.
 
     Raises
     ------
     InputError
-        For incomplete results, points without times, sums above what the host has, and sums
-        over an unknown number of units.
+        For incomplete results, points without times, sums above the host's number of units, and
+        sums over an unknown number of units.
     """
     problems = Problems(origin)
     top = Entry(parse_json(text, origin), origin, problems=problems)
@@ -469,7 +466,7 @@ def parse_metric_data(
 def _points(
     result: Entry, samples: Samples, counts: dict[str, int | None]
 ) -> Iterator[tuple[str, Quantity, float, float]]:
-    """Return device, quantity, time and value of each point of one result."""
+    """Yield device, quantity, time and value of each point of one metric."""
     label = result.text_at("Label") or ""
     name = _NAME.search(label) or _NAME.search(result.text_at("Id") or "")
     status = result.text_at("StatusCode") or "Complete"
@@ -505,7 +502,7 @@ def _points(
 
 
 def _time_of_point(moment: Entry) -> float | None:
-    """Return a time as seconds since 1970; a problem if it is none."""
+    """Return a time in seconds since 1970; report a problem and return None if it is invalid."""
     value = moment.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return moment.number()
@@ -531,21 +528,21 @@ def read(
     vcpus: int | None = None,
     whole: bool = False,
 ) -> Utilization:
-    """Read the samples of devices from one or more logs of one run.
+    """Read utilization samples from one or more logs of one run.
 
     Parameters
     ----------
     paths : sequence of pathlib.Path
-        CSV of nvidia-smi, table of ``dcgmi dmon``, text of dcgm-exporter, JSON of CloudWatch.
+        nvidia-smi CSV, ``dcgmi dmon`` table, dcgm-exporter text, or CloudWatch JSON.
     gpus, vcpus : int, optional
-        GPUs and hardware threads of a host; needed where a metric is a sum over them.
+        GPUs and hardware threads of a host; required if a metric is a sum over them.
     whole : bool
-        Keep the samples before the first and after the last in which any GPU was busy.
+        Keep the samples before the first and after the last in which the device's GPU was busy.
 
     Raises
     ------
     InputError
-        For logs of other kinds, cut off, or with impossible values.
+        For other or truncated logs, and impossible values.
     """
     found = [_of_file(path, gpus, vcpus) for path in paths]
     if not whole:
@@ -576,7 +573,7 @@ def _of_file(path: Path, gpus: int | None, vcpus: int | None) -> Utilization:
 
 
 def _trimmed(found: Utilization) -> Utilization:
-    """Drop samples before the first and after the last busy sample of each device's GPU."""
+    """Drop samples of each device before its first and after its last busy sample."""
     spans = {
         series.device: (int(busy[0]), int(busy[-1]) + 1)
         for series in found.series

@@ -1,5 +1,5 @@
-"""Measures the machine at hand: one module a device, and the profiles made of what they find.
+"""Measurements of this machine, one module for each device, and the profiles made of them.
 
-A device's module returns `Reading`s. Each is bounded in time; what a measurement writes to a disk
-is unlinked as soon as it is open, so that nothing is left behind however the program ends.
+The module of a device returns `Reading`s. Each measurement is bounded in time; files written to a
+disk are unlinked as soon as they are open, so that none is left behind if the program is killed.
 """

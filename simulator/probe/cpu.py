@@ -1,6 +1,6 @@
-"""Processors: what decoding a picture costs, and how that grows with every core and thread busy.
+"""CPU: time to decode an image, and its increase with all cores and threads busy.
 
-Costs are CPU time, not time on the clock, so that other programs on the machine disturb them less.
+Costs are CPU time, not wall time, so that other programs on the machine disturb them less.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ _MAX_SHARE: Final = 1.0
 
 
 def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
-    """Decode with one process, one a core, and one a hardware thread.
+    """Measure decoding with one process, one process per core, and one per hardware thread.
 
     Parameters
     ----------
     machine : Machine
-        Its cores and threads.
+        The machine, for its number of cores and threads.
     seconds : float
-        Time the work may take [s]; starting the processes comes on top.
+        Time for the measurement, without starting the processes [s].
     say : callable
         Called with each line of progress.
 
     Returns
     -------
     Found
-        `decode` or `inflate` (CPU time of one picture), rates, `contention` and `smt_worth`.
+        CPU time of one image (`decode_time`; without Pillow `inflate_time`), rates,
+        `contention` and `smt_worth`.
     """
     jpeg = decode.has_pillow()
     data = decode.sample(jpeg=jpeg)
@@ -83,7 +84,10 @@ _reading = partial(Reading, "cpu")
 
 
 def _shares(levels: Mapping[int, tuple[Seconds, float]], machine: Machine) -> Iterator[Reading]:
-    """Return the shares that `CpuPool` needs, from the costs at each level."""
+    """Yield the parameters of `CpuPool`, from the CPU time per image at each level of load.
+
+    `levels` maps the number of processes to CPU time per image [s] and images per second.
+    """
     cost = {processes: cost for processes, (cost, _) in levels.items()}
     alone, full = cost[1], cost[machine.cores]
     if machine.cores > 1:
@@ -97,14 +101,14 @@ def _shares(levels: Mapping[int, tuple[Seconds, float]], machine: Machine) -> It
 
 
 def contention(slowdown: float, cores: int) -> float:
-    """Return the slowdown of work with all cores busy, less 1, as `CpuPool` counts it.
+    """Return the relative slowdown of work with all cores busy, the `contention` of `CpuPool`.
 
     Parameters
     ----------
     slowdown : float
-        Time with `cores` busy over time alone [1].
+        CPU time with `cores` busy over CPU time with one busy core [1].
     cores : int
-        Busy cores, 2 at least [1].
+        Number of busy cores, at least 2 [1].
 
     Notes
     -----
@@ -124,14 +128,14 @@ def smt_worth(slowdown: float, cores: int, threads: int) -> float:
     Parameters
     ----------
     slowdown : float
-        Time with all `threads` busy over time with all `cores` busy [1].
+        CPU time with all `threads` busy over CPU time with all `cores` busy [1].
     cores, threads : int
-        Physical cores, and hardware threads (more than cores) [1].
+        Number of physical cores, and of hardware threads (more than cores) [1].
 
     Notes
     -----
-    With all threads busy the machine does ``threads / slowdown`` cores' worth of work; what is
-    above `cores` is spread over the further threads.
+    With all threads busy the machine does the work of ``threads / slowdown`` cores; the excess over
+    `cores` is divided by the number of additional threads.
 
     Examples
     --------
@@ -142,12 +146,12 @@ def smt_worth(slowdown: float, cores: int, threads: int) -> float:
 
 
 def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> tuple[Seconds, float]:
-    """Let `processes` processes work at once; return CPU time of one job [s], and jobs a second.
+    """Decode in `processes` processes at once; return CPU time per image [s] and images per second.
 
     Raises
     ------
     PlanError
-        If one of them ends before its time.
+        If a process ends early.
     """
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes)
@@ -192,7 +196,7 @@ def _end(started: Sequence[tuple[SpawnProcess, Connection]]) -> None:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C; they are ended by us, silently."""
+    """Context manager: processes started in it ignore SIGINT, as the parent terminates them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,6 +1,6 @@
-"""Work like that of an input pipeline, one process a time: decoding JPEG, or inflating.
+"""CPU work like that of an input pipeline, for one process: JPEG decoding, or zlib inflation.
 
-Imported by every process that works, so it loads little.
+Imported by every worker process, so it imports little.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Result: TypeAlias = tuple[int, float, float]
 
 
 def has_pillow() -> bool:
-    """Return true if JPEG can be made and decoded."""
+    """Return True if Pillow is installed."""
     return find_spec("PIL") is not None
 
 
 def sample(*, jpeg: bool) -> bytes:
-    """Return a JPEG picture with as many bytes a pixel as a photograph, or zlib data."""
+    """Return a JPEG image with as many bytes per pixel as a photograph, or zlib-compressed data."""
     generator = random.Random(_SEED)  # noqa: S311 - a picture, not a secret
     if not jpeg:
         words = [generator.randbytes(8) for _ in range(_GREY)]
@@ -55,7 +55,7 @@ def sample(*, jpeg: bool) -> bytes:
 
 
 def job(data: bytes, *, jpeg: bool) -> Job:
-    """Return the work: decode `data` to RGB pixels, or inflate it."""
+    """Return a function that decodes `data` to RGB pixels, or inflates it."""
     if not jpeg:
         return lambda: zlib.decompress(data)
     image: Any = import_module("PIL.Image")
@@ -63,7 +63,7 @@ def job(data: bytes, *, jpeg: bool) -> Job:
 
 
 def work(data: bytes, barrier: Any, pipe: Any, *, jpeg: bool, seconds: float) -> None:  # noqa: ANN401 - multiprocessing's own types have no public names
-    """Body of a process: wait for the others, work for `seconds`, send a `Result`."""
+    """Run in a worker process: wait at the barrier, decode for `seconds`, send a `Result`."""
     do = job(data, jpeg=jpeg)
     do()
     barrier.wait()

@@ -1,7 +1,7 @@
-"""Disks: large reads and writes, small random reads, the page cache, opening a file.
+"""Disk: large reads and writes, small random reads, the page cache, opening a file.
 
-fio measures where it is installed, else Python threads do. Both use one file that has no name: it
-is unlinked as soon as it is open, so that no crash and no Ctrl-C leaves it behind.
+fio measures if it is installed, else Python threads do. Both use one file without a name: it is
+unlinked as soon as it is open, so that it disappears even after a crash or Ctrl-C.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _F_NOCACHE: Final = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Requests of one kind: `depth` of `size` [B] kept open, `random` or front to back.
+    """A kind of requests: size [B], queue depth, random or sequential, reads or writes.
 
-    Its figure, called `key`, is in `unit`.
+    `key` and `unit` are those of its reading.
     """
 
     key: str
@@ -74,7 +74,7 @@ CASES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """The test file: `handle` is open, it holds `size` bytes, `direct` passes the page cache by."""
+    """The open test file: its handle, its size [B]; `direct` if requests bypass the page cache."""
 
     handle: int
     size: int
@@ -82,17 +82,17 @@ class Volume:
 
     @property
     def way(self) -> str:
-        """Direction and order of requests, in a word or two."""
+        """Way of access: ``direct`` or ``through the page cache``."""
         return "direct" if self.direct else "through the page cache"
 
     @property
     def path(self) -> str:
-        """A path that opens the file though it has no name; Linux only."""
+        """Path that opens the unlinked file; Linux only."""
         return f"/proc/self/fd/{self.handle}"
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """Return the file opened once more, past the page cache where `direct`."""
+        """Context manager: open the file again, with O_DIRECT if `direct`, and yield the handle."""
         if sys.platform != "linux":
             extra = os.dup(self.handle)
         else:
@@ -108,21 +108,21 @@ class Volume:
 
 
 def own_reads(volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]:
-    """Return the figure of a case by Python threads, and how it was had.
+    """Measure a case with Python threads; return its value and a note on the method.
 
     Parameters
     ----------
     volume : Volume
         The test file.
     case : Case
-        What to ask for.
+        The requests.
     seconds : float
-        How long [s].
+        Duration [s].
 
     Returns
     -------
     tuple of float and str
-        A rate [B/s or /s], or for a depth of one the mean time [s]; and a note.
+        A rate [B/s or /s], or the mean latency for a queue depth of 1 [s]; and a note.
     """
     stop = threading.Event()
     with volume.opened() as handle, ThreadPoolExecutor(case.depth) as pool:
@@ -152,7 +152,10 @@ def own_reads(volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]
 def _ask(  # noqa: PLR0913, PLR0917 - one thread's part of a case
     handle: int, size: int, case: Case, worker: int, end: float, stop: threading.Event
 ) -> list[Seconds]:
-    """Ask until the time is up; the time of each request [s]."""
+    """Issue the requests of one thread until `end` or `stop`; return the latency of each [s].
+
+    `size` is the size of the file [B], `worker` the index of the thread.
+    """
     buffer = mmap.mmap(-1, case.size)
     # A write of zeros alone is what some drives do not store.
     buffer.write(random.Random(worker).randbytes(case.size))  # noqa: S311 - not secret
@@ -177,12 +180,12 @@ _MAX_MESSAGE: Final = 200
 
 
 def fio_reads(fio: str, volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]:
-    """Return the figure of a case by fio, and how it was had; see `own_reads`.
+    """Measure a case with fio; see `own_reads`.
 
     Raises
     ------
     Unmeasurable
-        If fio fails, hangs, or prints something else than its JSON.
+        If fio fails, exceeds its time, or prints other text than its JSON.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the program the user installed, our own arguments
@@ -271,14 +274,14 @@ _NETWORK: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Folder of the test file, and its largest size [B]."""
+    """Folder of the test file, and maximum size of the file [B]."""
 
     folder: Path
     space: Bytes
 
     @property
     def file_system(self) -> str:
-        """Type of the file system, as /proc/mounts names it; empty where there is none."""
+        """Type of the file system as in /proc/mounts; empty if unknown."""
         try:
             text = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -290,17 +293,18 @@ class Place:
 
     @property
     def networked(self) -> bool:
-        """True if the store is reached over a network."""
+        """True if the file system is a network file system."""
         return self.file_system.startswith(_NETWORK)
 
 
 def check(place: Place) -> None:
-    """Refuse a folder that cannot hold the test file, before anything is measured.
+    """Check before any measurement that a folder can hold the test file.
 
     Raises
     ------
     InputError
-        If it is not a folder, cannot be written, or has less than twice the space free.
+        If it is not a folder, is not writable, has too little free space, or the test file would be
+        smaller than `MIN_FILE`.
     """
     shown = str(place.folder)
     if not place.folder.is_dir():
@@ -323,18 +327,18 @@ def _refuse(option: str, message: str, found: str, hint: str | None = None) -> N
 
 
 def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) -> Found:
-    """Measure the disk that `place` lies on.
+    """Measure the disk of a folder.
 
     Parameters
     ----------
     place : Place
-        Folder and largest size of the test file.
+        Folder and maximum size of the test file.
     seconds : float
-        Time all of it may take [s]; a request that hangs comes on top.
+        Total time; a hanging request extends it [s].
     say : callable
         Called with each line of progress.
     fio : str, optional
-        Path of fio; without it, Python reads.
+        Path of fio; by default Python threads measure.
 
     Raises
     ------
@@ -361,7 +365,7 @@ def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) ->
 
 @contextmanager
 def nameless_file(folder: Path) -> Iterator[int]:
-    """Open a file without a name in `folder` for reading and writing."""
+    """Context manager: create an unlinked file in `folder` and yield its handle."""
     handle, name = tempfile.mkstemp(prefix=".plan-probe-", dir=folder)
     try:
         os.unlink(name)  # noqa: PTH108 - next to the open call
@@ -371,7 +375,10 @@ def nameless_file(folder: Path) -> Iterator[int]:
 
 
 def _fill(handle: int, space: Bytes, seconds: Seconds) -> int:
-    """Write random data until space or time is used up, a whole number of large blocks [B]."""
+    """Write random data up to `space` bytes or for `seconds`; return the size of the file [B].
+
+    The size is a multiple of the large block and at least `MIN_FILE` if `space` is.
+    """
     block, deadline = int(LARGE), time.monotonic() + seconds
     generator, written = random.Random(_SEED), 0  # noqa: S311 - incompressible, not secret
     while written + block <= space:
@@ -386,7 +393,7 @@ def _fill(handle: int, space: Bytes, seconds: Seconds) -> int:
 
 
 def _direct(handle: int) -> bool:
-    """Return true if the file can be read past the page cache."""
+    """Return True if the file can be read with O_DIRECT."""
     with suppress(OSError), Volume(handle=handle, size=0, direct=True).opened() as extra:
         buffer = mmap.mmap(-1, mmap.PAGESIZE)
         return os.preadv(extra, [buffer], 0) > 0
@@ -411,7 +418,7 @@ def _cases(
 
 
 def _cached(volume: Volume, seconds: Seconds) -> Reading:
-    """Return rate at which a file in the page cache is read, by one thread."""
+    """Measure the bandwidth of reading a file from the page cache with one thread."""
     buffer, block = mmap.mmap(-1, int(LARGE)), int(LARGE)
     part = min(volume.size, 16 * int(MIN_FILE))
 
@@ -427,7 +434,7 @@ def _cached(volume: Volume, seconds: Seconds) -> Reading:
 
 
 def _opening(folder: Path) -> Reading:
-    """Time to open and close a file whose metadata are in memory."""
+    """Measure the time to open and close a file with cached metadata."""
     with tempfile.NamedTemporaryFile(prefix=".plan-probe-", dir=folder) as file:
         times = []
         for _ in range(_MAX_OPENS):

@@ -1,8 +1,8 @@
-"""Accelerators: matrix products, device memory, copies to and from the host, launches, all-reduce.
+"""GPU: matrix products, device memory, copies to and from the host, kernel launches, all-reduce.
 
-The measurements know no library: `Device` is the interface they need. `TorchDevice` provides it by
-PyTorch and CUDA (the documented interface of torch 2: torch.cuda, torch.distributed); torch is
-imported when a device is looked for, not before.
+The measurements use the interface `Device`. `TorchDevice` implements it with PyTorch and CUDA (the
+documented interface of torch 2: torch.cuda, torch.distributed); torch is imported only when `find`
+searches for a device.
 """
 
 from __future__ import annotations
@@ -43,45 +43,48 @@ _COPIES: Final = 2.0
 
 
 class Device(Protocol):
-    """One accelerator. Each call returns the mean time of one of `repeats` operations [s].
+    """Interface of one accelerator. Each method returns the mean time of `repeats` operations [s].
 
-    A call raises `Unmeasurable` where the device cannot do it.
+    A method raises `Unmeasurable` if the device does not support the operation.
     """
 
     @property
     def product(self) -> str:
-        """As the driver names it."""
+        """Product name reported by the driver."""
 
     @property
     def memory(self) -> Bytes:
-        """Memory it has."""
+        """Total memory of the device [B]."""
 
     @property
     def count(self) -> int:
-        """Number of accelerators of this kind in the machine."""
+        """Number of identical accelerators in the machine."""
 
     @property
     def software(self) -> str:
-        """Driver and libraries, with versions."""
+        """Driver and libraries with their versions."""
 
     def multiply(self, precision: Precision, shape: tuple[int, int, int], repeats: int) -> Seconds:
-        """Multiply two matrices."""
+        """Measure the product of an (m, k) and a (k, n) matrix; `shape` is (m, n, k)."""
 
     def copy(
         self, size: Bytes, repeats: int, source: str = "cuda", target: str = "cuda"
     ) -> Seconds:
-        """Copy between memories: of the device (``cuda``), of the host (``cpu``), page-locked."""
+        """Measure a copy of `size` bytes between memories.
+
+        Memories are ``cuda`` (device), ``cpu`` (pageable host memory) and ``pinned`` (page-locked).
+        """
 
     def launch(self, repeats: int) -> Seconds:
-        """Run a kernel that does next to nothing."""
+        """Measure a kernel with next to no work."""
 
     def all_reduce(self, sizes: tuple[Bytes, ...], repeats: int) -> Mapping[Bytes, Seconds]:
-        """Sum over all devices of the machine, by message size."""
+        """Measure an all-reduce over all devices of the machine, for each message size [B]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One figure: `amount` of work over its time, or the time itself where that is None."""
+    """One reading: `amount` of work over its time, or the time itself if `amount` is None."""
 
     key: str
     unit: units.Unit
@@ -91,14 +94,14 @@ class _Case:
 
 
 def measure(device: Device, seconds: Seconds, say: Say) -> Found:
-    """Measure one accelerator, and an all-reduce over all of them.
+    """Measure one accelerator, and an all-reduce over all accelerators of the machine.
 
     Parameters
     ----------
     device : Device
         The first accelerator.
     seconds : float
-        Time all of it should take [s].
+        Total time [s].
     say : callable
         Called with each line of progress.
     """
@@ -152,7 +155,7 @@ def _copies(device: Device) -> Iterator[_Case]:
 
 
 def _read(case: _Case, seconds: Seconds) -> Reading:
-    """Return one figure: warm up once, estimate from a few repeats, then fill the time."""
+    """Measure one case: warm up, estimate the duration from two repeats, then fill the time."""
     case.call(1)
     estimate = max(case.call(2), seconds / _MAX_REPEATS)
     took = case.call(max(3, min(_MAX_REPEATS, int(seconds / estimate))))
@@ -161,7 +164,7 @@ def _read(case: _Case, seconds: Seconds) -> Reading:
 
 
 def _best(readings: list[Reading]) -> Iterator[Reading]:
-    """Return the best shape of each number format."""
+    """Yield the highest rate of each number format over the matrix shapes."""
     for precision in PRECISIONS:
         shapes = [r for r in readings if r.key.startswith(f"matmul_{precision}_")]
         best = max(shapes, key=lambda reading: reading.value, default=None)
@@ -204,7 +207,7 @@ Operation: TypeAlias = Callable[[], object]
 
 
 def find() -> TorchDevice | str:
-    """Return the machine's first CUDA device, or why there is none to measure."""
+    """Return the machine's first CUDA device, or the reason why there is none."""
     if find_spec("torch") is None:
         return "PyTorch is not installed"
     torch = import_module("torch")
@@ -215,35 +218,35 @@ def find() -> TorchDevice | str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchDevice:
-    """The first CUDA device of this process; see `gpu.Device`."""
+    """First CUDA device of this process; see `Device`."""
 
     torch: Any
     """The module; it has no types here."""
 
     @property
     def product(self) -> str:
-        """As the driver names it."""
+        """Product name reported by the driver."""
         return str(self.torch.cuda.get_device_name(0))
 
     @property
     def memory(self) -> Bytes:
-        """Memory it has."""
+        """Total memory of the device [B]."""
         return float(self.torch.cuda.get_device_properties(0).total_memory)
 
     @property
     def count(self) -> int:
-        """Devices of the same name that this process sees."""
+        """Number of devices of the same name visible to this process."""
         cuda = self.torch.cuda
         names = [cuda.get_device_name(index) for index in range(cuda.device_count())]
         return names.count(names[0])
 
     @property
     def software(self) -> str:
-        """Versions of torch and of what it was built with."""
+        """Versions of torch and of the CUDA that it was built with."""
         return f"torch {self.torch.__version__}, CUDA {self.torch.version.cuda}"
 
     def multiply(self, precision: Precision, shape: tuple[int, int, int], repeats: int) -> Seconds:
-        """Multiply two matrices of random numbers: constant ones draw less power and run faster."""
+        """Measure a product of random matrices; constant ones draw less power and run faster."""
         torch, (m, n, k) = self.torch, shape
         kind = getattr(torch, _TYPES[precision])
 
@@ -263,7 +266,7 @@ class TorchDevice:
     def copy(
         self, size: Bytes, repeats: int, source: str = "cuda", target: str = "cuda"
     ) -> Seconds:
-        """Copy between memories; without waiting where one is the host's."""
+        """Measure a copy between memories; copies from and to the host are asynchronous."""
 
         def prepare() -> Operation:
             here, there = self._buffer(size, source), self._buffer(size, target)
@@ -274,7 +277,7 @@ class TorchDevice:
         return self._timed(prepare, repeats)
 
     def launch(self, repeats: int) -> Seconds:
-        """Add one to a single number, over and over."""
+        """Measure an addition of one to a tensor of one element."""
 
         def prepare() -> Operation:
             number = self._buffer(_BYTES_PER_VALUE, "cuda")
@@ -283,7 +286,7 @@ class TorchDevice:
         return self._timed(prepare, repeats)
 
     def all_reduce(self, sizes: tuple[Bytes, ...], repeats: int) -> Mapping[Bytes, Seconds]:
-        """Sum over all devices, a process each, by NCCL."""
+        """Measure an all-reduce over all devices with NCCL, one process per device."""
         self.torch.cuda.empty_cache()
         return all_reduce(sizes, repeats, self.count, "nccl")
 
@@ -294,9 +297,9 @@ class TorchDevice:
         return ones.pin_memory() if memory == "pinned" else ones
 
     def _timed(self, prepare: Callable[[], Operation], repeats: int) -> Seconds:
-        """Return mean time of an operation between two events on the device's own clock.
+        """Return the mean time of an operation between two CUDA events [s].
 
-        What the device lacks, and memory that runs out, are both a RuntimeError of torch.
+        A missing feature and exhausted memory both raise RuntimeError in torch.
         """
         cuda = self.torch.cuda
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
@@ -316,18 +319,18 @@ class TorchDevice:
 def all_reduce(
     sizes: tuple[Bytes, ...], repeats: int, ranks: int, backend: str
 ) -> Mapping[Bytes, Seconds]:
-    """Time of an all-reduce by message size, over processes of this machine.
+    """Measure an all-reduce over processes of this machine; return the mean time by message size.
 
     Parameters
     ----------
     sizes : tuple of float
         Message sizes [B].
     repeats : int
-        How often each is done.
+        Number of repeats for each size.
     ranks : int
-        Processes; with ``nccl`` each takes the device of its number.
+        Number of processes; with ``nccl`` process i uses device i.
     backend : str
-        One of torch.distributed: ``nccl``, or ``gloo`` without accelerators.
+        Backend of torch.distributed: ``nccl``, or ``gloo`` without accelerators.
 
     Raises
     ------
@@ -369,7 +372,7 @@ def _rank(  # noqa: PLR0913, PLR0917 - arguments of a process
     repeats: int,
     pipe: Any,  # noqa: ANN401 - multiprocessing's own types have no public names
 ) -> None:
-    """Return one process of an all-reduce; the first one reports."""
+    """Run in one process of an all-reduce; rank 0 sends the times, a failing rank its error."""
     try:
         torch = import_module("torch")
         group = import_module("torch.distributed")
@@ -392,7 +395,7 @@ def _message_time(
     repeats: int,
     backend: str,
 ) -> Seconds:
-    """Return mean time of one all-reduce of `size`, after a few that warm up [s]."""
+    """Return the mean time of one all-reduce of `size` bytes after warm-up [s]."""
     on_device = backend == "nccl"
     message = torch.ones(
         max(1, int(size / _BYTES_PER_VALUE)), device="cuda" if on_device else "cpu"

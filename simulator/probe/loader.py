@@ -1,8 +1,8 @@
-"""A user's DataLoader: what its worker and its main process take for a batch.
+"""A user's DataLoader: time per batch of its workers and of the main process.
 
-Costs are taken inside a loader of one worker, where pages are fresh and batches are put together
-and handed over; stages timed by themselves in a loop come out a fifth to a quarter too low. A
-worker's CPU time is read from the system, so that other programs on the machine disturb it less.
+Times are measured in a loader of one worker, which includes page faults, collation and transfer to
+the main process; stages timed separately in a loop come out a fifth to a quarter too low. The CPU
+time of a worker is read from /proc, so that other programs on the machine disturb it less.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ Loader: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One batch size: means of a batch, over `count` batches made by one worker.
+    """Means per batch at one batch size, over `count` batches from one worker.
 
-    `made` is the time between two batches that are not waited for, `cpu` the worker's CPU time
-    and `blocked` the time it waited for something else than a core (None: the system doesn't
-    say); `taken` is what the main process takes for a ready batch, without waiting
-    for a core.
+    `made` are the times between batches when the main process is always waiting, `taken` is the
+    time of the main process to receive a ready batch, without waiting for a core, and `first` the
+    time to the first batch [s]. `cpu` is the worker's CPU time and `blocked` the time it waited for
+    anything but a core [s], `read` the bytes it read and `held` its private memory [B]; None if
+    unknown.
     """
 
     size: int
@@ -61,7 +62,7 @@ class Timed:
 
     @property
     def wall(self) -> Seconds:
-        """Mean time of a batch on the clock."""
+        """Mean wall time of a batch [s]."""
         return statistics.fmean(self.made)
 
 
@@ -80,12 +81,12 @@ class Settings:
 
 
 def settings(loader: Loader) -> Settings:
-    """Read the settings off a loader.
+    """Return the settings of a loader.
 
     Raises
     ------
     PlanError
-        If it is not a DataLoader, or makes no batches.
+        If it is not a DataLoader, or has no batch size.
     """
     lacks = [name for name in ("dataset", "num_workers", "collate_fn") if not hasattr(loader, name)]
     if lacks:
@@ -109,14 +110,14 @@ def settings(loader: Loader) -> Settings:
 
 
 def _batch_size(loader: Loader) -> int | None:
-    """Return its own batch size, or that of its batch sampler."""
+    """Return the batch size of a loader or of its batch sampler; None if it has none."""
     sampler = getattr(loader, "batch_sampler", None)
     size = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
     return size if isinstance(size, int) and size > 0 else None
 
 
 def _length(thing: object) -> int | None:
-    """Return its length; None if unknown (a stream, an endless sampler)."""
+    """Return ``len(thing)``; None if it has no length (iterable data set, infinite sampler)."""
     try:
         return len(thing) or None  # type: ignore[arg-type] # whether it has a length is the question
     except (TypeError, NotImplementedError):
@@ -124,21 +125,21 @@ def _length(thing: object) -> int | None:
 
 
 def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
-    """Time the loader with one worker, at its batch size and at a smaller one where it has one.
+    """Time a loader with one worker, at its batch size and, if it can be changed, at a smaller one.
 
     Parameters
     ----------
     loader : DataLoader
-        Is left as it is: a copy of it runs.
+        The loader; a copy of it runs, it is not changed.
     batches : int
-        Batches timed at each size, `MIN_BATCHES` at least.
+        Number of batches timed at each size, at least `MIN_BATCHES`.
     seconds : float
-        When to make do with fewer [s].
+        Time after which fewer batches suffice [s].
 
     Raises
     ------
     PlanError
-        If the loader fails, or gives too few batches.
+        If the loader fails, or yields too few batches.
     """
     size = settings(loader).batch_size
     sizes = [size, max(1, size // _SIZE_RATIO)] if _resizes(loader) else [size]
@@ -166,8 +167,8 @@ def _resizes(loader: Loader) -> bool:
 def one_worker(loader: Loader, size: int) -> Loader:
     """Return a copy of a loader with one worker and batches of `size`.
 
-    A DataLoader refuses to change some of its attributes once made, as a running iterator would
-    not follow; a copy that nothing iterates yet may change.
+    A DataLoader rejects changes of some attributes after construction, as a running iterator would
+    ignore them. They are safe in a copy without an iterator.
     """
     clone = copy.copy(loader)
     changes: dict[str, object] = {
@@ -187,7 +188,7 @@ def one_worker(loader: Loader, size: int) -> Loader:
 
 @dataclass(slots=True)
 class _Run:
-    """An iterator over a loader with one worker, and the process id of that worker."""
+    """A running iterator over a loader with one worker, with the worker's process id."""
 
     loader: Loader
     batches: Iterator[object] = field(init=False)
@@ -205,14 +206,13 @@ class _Run:
         self.worker = new[0] if len(new) == 1 else None
 
     def take(self) -> Seconds:
-        """Time until the next batch is here."""
+        """Fetch the next batch; return the time it took [s]."""
         start = time.perf_counter()
         # Kept as a training loop keeps it: what it replaces is freed only now.
         self.latest = next(self.batches)
         return time.perf_counter() - start
 
     def used(self) -> Usage | None:
-        """Return the resources that the worker used so far."""
         return None if self.worker is None else usage(self.worker)
 
 
@@ -255,7 +255,7 @@ def _timed(loader: Loader, size: int, batches: int, seconds: Seconds) -> Timed:
 
 
 def _later(run: _Run, pause: Seconds) -> Seconds:
-    """Time to take a batch that has been ready for a while, less waiting for a core."""
+    """Return the time to fetch a batch that is long ready, without waiting for a core [s]."""
     time.sleep(pause)
     before = in_line()
     took = run.take()
@@ -263,7 +263,7 @@ def _later(run: _Run, pause: Seconds) -> Seconds:
 
 
 def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
-    """Yield `times` until `seconds` have passed and there are enough."""
+    """Yield `times` until `seconds` have passed and at least `MIN_BATCHES` are yielded."""
     end = time.monotonic() + seconds
     for number in itertools.count(1):
         try:
@@ -280,9 +280,9 @@ def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
 def _of_worker(
     before: Usage | None, after: Usage | None, made: Sequence[Seconds]
 ) -> dict[str, float]:
-    """Return means of a batch from what the worker used meanwhile.
+    """Return the worker's means per batch between two measurements of its usage.
 
-    Nothing where that is not known.
+    Empty if the usage is unknown.
     """
     if before is None or after is None:
         return {}
@@ -296,7 +296,7 @@ def _of_worker(
 
 
 def bytes_of(batch: object) -> Bytes:
-    """Return bytes of all tensors and arrays in a batch, however nested [B]."""
+    """Return the size of all tensors and arrays in a batch, however nested [B]."""
     size, items = getattr(batch, "element_size", None), getattr(batch, "nelement", None)
     if callable(size) and callable(items):
         return float(size() * items())
@@ -313,17 +313,17 @@ def bytes_of(batch: object) -> Bytes:
 
 
 def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the cost of a sample and of a batch itself, from batches of one size or two.
+    """Return the cost per sample and the fixed cost per batch, from one or two batch sizes.
 
     Parameters
     ----------
     points : sequence of (size, cost)
-        Samples of a batch, and what it cost [s].
+        Batch size, and cost of a batch [s].
 
     Returns
     -------
     tuple of float
-        Per sample and per batch, neither below zero [s].
+        Cost per sample and per batch, neither negative [s].
 
     Examples
     --------

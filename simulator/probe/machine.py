@@ -1,4 +1,4 @@
-"""The machine as the operating system shows it: processors, RAM, load, processes, packages."""
+"""The machine as the operating system reports it: processors, RAM, load, processes, packages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _COUNTED: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Processors and RAM that this process may use.
+    """Processors and RAM available to this process.
 
-    `threads` and `cores` are those this process may run on, `ram` what it may have: a container's
-    limits count. `virtual`: a hypervisor runs below, so that cores may be shared unseen.
+    `threads` and `cores` are those in its CPU affinity, `ram` its memory; limits of a container are
+    applied and listed in `limits`. `virtual`: a hypervisor may share the cores with other guests.
     """
 
     host: str
@@ -44,9 +44,9 @@ class Machine:
 
 
 def look(root: Path = _ROOT) -> Machine:
-    """Return the machine as /proc and /sys below `root` show it.
+    """Return the machine as /proc and /sys below `root` report it.
 
-    Where they don't exist (macOS), Python's own view is used: one socket, a core a thread.
+    Where they don't exist (macOS), Python's view is used: one socket, one hardware thread per core.
     """
     allowed, kept = _allowed(), []
     info = _text(root / "proc/cpuinfo")
@@ -90,7 +90,7 @@ def _field(text: str, name: str) -> str:
 
 
 def _topology(root: Path, allowed: frozenset[int]) -> tuple[int, int]:
-    """Return physical cores and sockets behind the threads that may be used."""
+    """Return the number of physical cores and of sockets of the hardware threads `allowed`."""
     cores, sockets = set(), set()
     for cpu in allowed:
         folder = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
@@ -101,9 +101,9 @@ def _topology(root: Path, allowed: frozenset[int]) -> tuple[int, int]:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Return control groups of this process, from its own up to the whole machine.
+    """Yield the folders of this process's control groups, from its own up to the root.
 
-    Version 2, then 1.
+    Those of version 2 have one hierarchy, those of version 1 one for each controller.
     """
     for line in _text(root / "proc/self/cgroup").splitlines():
         number, names, path = [*line.split(":", 2), "", ""][:3]
@@ -116,7 +116,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _quota(root: Path) -> float | None:
-    """Return CPUs that control groups allow; None if there is no limit."""
+    """Return the number of CPUs that control groups allow; None if there is no limit."""
     found = []
     for folder in _groups(root, "cpu"):
         now = _text(folder / "cpu.max").split()
@@ -128,7 +128,7 @@ def _quota(root: Path) -> float | None:
 
 
 def _memory_limit(root: Path) -> Bytes | None:
-    """Return memory that control groups allow; None if there is no limit."""
+    """Return the memory that control groups allow [B]; None if there is no limit."""
     texts = [
         _text(folder / name).strip()
         for folder in _groups(root, "memory")
@@ -138,7 +138,7 @@ def _memory_limit(root: Path) -> Bytes | None:
 
 
 def _installed(root: Path) -> Bytes:
-    """Return RAM the operating system has."""
+    """Return the RAM of the operating system [B]."""
     match = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE)
     if match:
         return int(match[1]) * _KIB
@@ -147,7 +147,7 @@ def _installed(root: Path) -> Bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """CPU seconds used since start: of the whole machine, of this program, taken by hosts."""
+    """CPU seconds used by the whole machine and by this process, and stolen by the hypervisor."""
 
     machine: float
     own: float
@@ -155,7 +155,7 @@ class Busy:
 
     @classmethod
     def now(cls, root: Path = _ROOT) -> Busy | None:
-        """Return the current state; None where it is unknown."""
+        """Return the current counters; None if they are unknown."""
         fields = _text(root / "proc/stat").partition("\n")[0].split()[1:]
         if len(fields) < _COUNTED:
             return None
@@ -166,7 +166,10 @@ class Busy:
         return cls(machine=busy / second, own=own, stolen=ticks[-1] / second)
 
     def others_since(self, before: Busy, elapsed: float) -> tuple[float, float]:
-        """Return cores that others kept busy since `before`, and cores that the host took away."""
+        """Return the mean number of cores used by other programs and stolen by the hypervisor.
+
+        The means are over the `elapsed` seconds since `before`.
+        """
         stolen = (self.stolen - before.stolen) / elapsed
         others = (self.machine - before.machine - (self.own - before.own)) / elapsed - stolen
         return max(0.0, others), max(0.0, stolen)
@@ -178,10 +181,10 @@ _NANOSECOND: Final = units.parse("1 ns", units.SECOND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Since a process began, all its threads together: CPU time, time in line for a core, reads.
+    """Resources that all threads of a process have used since its start.
 
-    `read` counts what read calls returned, from a disk or from the page cache; files that are
-    mapped into memory are not in it.
+    `running` is CPU time, `waiting` time in the run queue [s]. `read` counts bytes returned by read
+    calls, from a disk or the page cache; memory-mapped files are not included.
     """
 
     running: Seconds
@@ -189,7 +192,7 @@ class Usage:
     read: Bytes
 
     def since(self, before: Usage) -> Usage:
-        """Return the difference from `before`."""
+        """Return the usage since `before`."""
         return Usage(
             running=self.running - before.running,
             waiting=self.waiting - before.waiting,
@@ -198,7 +201,7 @@ class Usage:
 
 
 def usage(pid: int, root: Path = _PROC) -> Usage | None:
-    """Return the resources that `pid` used so far; None where the system doesn't say."""
+    """Return the resources used by process `pid`; None if the system doesn't report them."""
     with suppress(OSError, ValueError, IndexError):
         tasks = [path.read_text().split() for path in (root / f"{pid}/task").glob("*/schedstat")]
         match = re.search(r"^rchar: (\d+)", (root / f"{pid}/io").read_text(), re.MULTILINE)
@@ -212,17 +215,14 @@ def usage(pid: int, root: Path = _PROC) -> Usage | None:
 
 
 def in_line(root: Path = _PROC) -> Seconds:
-    """Return the time this thread waited for a core so far; 0 if unknown."""
+    """Return the time this thread has waited for a core [s]; 0 if unknown."""
     with suppress(OSError, ValueError, IndexError):
         return int((root / "thread-self/schedstat").read_text().split()[1]) * _NANOSECOND
     return 0.0
 
 
 def own_memory(pid: int, root: Path = _PROC) -> Bytes | None:
-    """Return memory that the process `pid` does not share [B].
-
-    None where the system doesn't say.
-    """
+    """Return the private memory of process `pid` [B]; None if the system doesn't report it."""
     with suppress(OSError):
         text = (root / f"{pid}/smaps_rollup").read_text()
         parts = re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.MULTILINE)
@@ -239,9 +239,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A package that plan builds on; `version` is None where it is not installed.
+    """A Python package that plan requires; `version` is None if it is not installed.
 
-    `extra` names the group of optional packages it belongs to; empty: it is always needed.
+    `extra` names the group of optional packages it belongs to; empty if it is always required.
     """
 
     name: str
@@ -251,7 +251,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """Versions, and where plan itself lies."""
+    """Versions of plan, Python, the system and packages; `place` is plan's folder."""
 
     version: str
     python: str
@@ -261,12 +261,12 @@ class Installation:
 
     @property
     def missing(self) -> tuple[Package, ...]:
-        """Packages that are needed and not there."""
+        """Required packages that are not installed."""
         return tuple(p for p in self.packages if not p.extra and p.version is None)
 
 
 def installation() -> Installation:
-    """Look at this installation; nothing of it is imported."""
+    """Return versions and packages of this installation; packages are not imported."""
     return Installation(
         version=__version__,
         python=platform.python_version(),
@@ -277,7 +277,7 @@ def installation() -> Installation:
 
 
 def _packages() -> Iterator[Package]:
-    """Return the requirements of the installed distribution; nothing in an uninstalled checkout."""
+    """Yield the requirements of the installed distribution; none for an uninstalled checkout."""
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Host memory: how fast numpy copies, with one thread and with all."""
+"""Host memory: copy bandwidth of numpy, with one thread and with one thread per core."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Buffers = list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]
 
 
 def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
-    """Return the copy bandwidth, read plus written, with one thread and with one a core.
+    """Measure the copy bandwidth, read plus written, with one thread and with one thread per core.
 
     Parameters
     ----------
     machine : Machine
-        Says how many cores there are, and how much RAM.
+        The machine, for its number of cores and its RAM.
     seconds : float
-        Time all of it may take [s].
+        Total time [s].
     say : callable
         Called with each line of progress.
     """

@@ -1,4 +1,4 @@
-"""From measurements to profiles: the TOML texts of a node, its drive, accelerators and links."""
+"""Profiles from measurements: TOML texts of a node, its drive, accelerators and links."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARK: Final = "Written by plan probe"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The catalogue's profile of the accelerator and its links."""
+    """Catalogue profiles of the accelerator and its links; None if it has none."""
 
     gpu: Gpu | None = None
     """The device."""
@@ -40,7 +40,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Lines with the source of this probe."""
+    """Formatter of profile lines with this probe as the source; collects warnings."""
 
     probed: Probed
     name: str
@@ -48,7 +48,7 @@ class Writer:
     warnings: list[str] = field(default_factory=list)
 
     def line(self, key: str, value: str, note: str = "", *, verified: bool = True) -> Line:
-        """Return a figure that was measured or seen."""
+        """Return a line with a measured or observed value."""
         return Line(
             key=key,
             value=value,
@@ -59,18 +59,18 @@ class Writer:
         )
 
     def figure(self, key: str, reading: Reading | None) -> Iterator[Line]:
-        """Return the line of a reading; none if it was not taken."""
+        """Yield the line of a reading; no line if it is None."""
         if reading is not None:
             share = reading.unit is SHARE
             value = f"{reading.value:.4g}" if share else quantity(reading.value, reading.unit)
             yield self.line(key, value, reading.note)
 
     def read(self, device: str, key: str) -> Reading | None:
-        """Return the figure called `key` of `device`, if it was taken."""
+        """Return the reading `key` of `device`; None if it was not measured."""
         return self.probed.reading(device, key)
 
     def head(self, *more: str) -> str:
-        """Return the head of a profile."""
+        """Return the head of a profile: comments, with lines `more`, and the schema version."""
         lines = [f"{MARK} on {self.probed.date}; figures hold for that machine.", *more]
         return f"{comment(chr(10).join(lines))}\nschema = 1"
 
@@ -80,7 +80,7 @@ _MEASURED: Final = "measured; replaces a datasheet"
 
 
 def gpu_lines(writer: Writer) -> Iterator[Line]:
-    """Return the [gpu] table of the machine."""
+    """Yield the lines of the node's ``[gpu]`` table."""
     found = writer.probed.accelerator
     if found is not None:
         yield writer.line("model", quote(_gpu_name(writer)), found.product)
@@ -100,7 +100,7 @@ def _gpu_name(writer: Writer) -> str:
 
 
 def accelerator(writer: Writer) -> Iterator[tuple[str, str]]:
-    """Return file names and texts of the accelerator's profile and of its links."""
+    """Yield file names and texts of the profiles of the accelerator and its links."""
     text = _new_gpu(writer) if writer.known.gpu is None else _overlay(writer, writer.known.gpu)
     if text:
         yield f"gpu/{_gpu_name(writer)}.toml", text
@@ -115,7 +115,7 @@ def accelerator(writer: Writer) -> Iterator[tuple[str, str]]:
 
 
 def _peer(writer: Writer) -> Link | None:
-    """Return the peer link, if an all-reduce was faster than the link to the host can carry."""
+    """Return the catalogue's peer link if the all-reduce was faster than the host link."""
     rate, upload = writer.read("gpu", "all_reduce_bandwidth"), writer.read("gpu", "h2d_pinned")
     if rate is None or upload is None or rate.value <= upload.value:
         return None
@@ -128,7 +128,7 @@ def _rates(writer: Writer) -> dict[Precision, Reading]:
 
 
 def _overlay(writer: Writer, known: Gpu) -> str:
-    """Return the measured figures over the catalogue's profile; empty if there are none."""
+    """Return an overlay of the catalogue's profile with measured rates; empty if there are none."""
     rates = [
         line
         for precision, reading in _rates(writer).items()
@@ -146,7 +146,7 @@ def _overlay(writer: Writer, known: Gpu) -> str:
 
 
 def _below(writer: Writer, reading: Reading, peak: float) -> bool:
-    """Return true if a rate is plausible for its datasheet peak; warn if not."""
+    """Return True if a rate is plausible for its datasheet peak; else add a warning."""
     if reading.value <= _ROUNDING * peak:
         return True
     shown = units.show(reading.value, reading.unit), units.show(peak, reading.unit)
@@ -155,7 +155,10 @@ def _below(writer: Writer, reading: Reading, peak: float) -> bool:
 
 
 def _new_gpu(writer: Writer) -> str:
-    """Return an accelerator that the catalogue lacks: measured figures replace its datasheet."""
+    """Return the profile of an accelerator that is not in the catalogue; empty if data is missing.
+
+    Measured rates are used as its peaks.
+    """
     found, memory = writer.probed.accelerator, writer.read("gpu", "memory_bandwidth")
     rates = _rates(writer)
     if found is None or memory is None or not rates:
@@ -188,7 +191,7 @@ def _software(writer: Writer) -> str:
 
 
 def _host_link(writer: Writer, upload: Reading) -> str:
-    """Return the link to the host; its peak is the catalogue's where that can be."""
+    """Return the profile of the host link; its peak is the catalogue's unless measured higher."""
     known = writer.known.link
     if known is not None and upload.value <= _ROUNDING * known.peak:
         peak = _datasheet(known)
@@ -205,7 +208,7 @@ def _host_link(writer: Writer, upload: Reading) -> str:
 
 
 def _datasheet(link: Link) -> Line:
-    """Return the peak of a link of the catalogue, with its source."""
+    """Return the line of the peak of a catalogue link, with its source."""
     cited = link.sources.get("peak")
     return Line(
         key="peak",
@@ -217,7 +220,7 @@ def _datasheet(link: Link) -> Line:
 
 
 def _curve(writer: Writer) -> Iterator[str]:
-    """Return the all-reduce that was measured, as a collective of the link."""
+    """Yield the ``[[collective]]`` table of the measured all-reduce, for a link profile."""
     rate, latency = (writer.read("gpu", f"all_reduce_{key}") for key in ("bandwidth", "latency"))
     found = writer.probed.accelerator
     if rate is None or latency is None or found is None:
@@ -254,21 +257,21 @@ _DISK: Final = {
 def profiles(
     probed: Probed, name: str, known: Known | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Make profiles of the measurements.
+    """Convert measurements to profiles.
 
     Parameters
     ----------
     probed : Probed
         The measurements.
     name : str
-        Name of machine and drive.
+        Name of the machine and its drive.
     known : Known, optional
-        Profiles of the accelerator and its link, where the catalogue has them.
+        Catalogue profiles of the accelerator and its links.
 
     Returns
     -------
     tuple of dict and list
-        Texts by file name below a profile directory, a machine after its parts, and warnings:
+        Texts by file name relative to a profile directory, parts before the node, and warnings:
         ``storage/<name>.toml`` if the disk was measured; ``gpu/`` and ``link/`` if an accelerator
         was; ``node/<name>.toml`` unless only the disk was.
     """
@@ -342,7 +345,7 @@ def _cpu(writer: Writer) -> Iterator[Line]:
 
 
 def slug(text: str) -> str:
-    """Return a name for files and profiles from any text.
+    """Convert any text to a name for files and profiles.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a measurement returns: figures with their unit, and what to know about them."""
+"""Results of a measurement: readings with units and notes, and warnings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Say: TypeAlias = Callable[[str], None]
 
 
 class Unmeasurable(Exception):  # noqa: N818 - says what is the case; the figure is left out
-    """A device or a tool cannot measure this here; the text says why."""
+    """A quantity that a device or a tool cannot measure on this machine; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One figure: `key` is unique within its `device`, `value` in SI."""
+    """One measured value in SI units; `key` is unique within its `device`."""
 
     device: str
     key: str
@@ -33,18 +33,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Readings of one device; `warnings` name what was left out or is questionable."""
+    """Readings of one device; `warnings` list values left out or questionable."""
 
     readings: tuple[Reading, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def get(self, key: str) -> Reading | None:
-        """Return the reading called `key`, if it was taken."""
+        """Return the reading `key`; None if it was not measured."""
         return next((reading for reading in self.readings if reading.key == key), None)
 
 
 def joined(parts: Iterable[Found]) -> Found:
-    """Return all readings and warnings of several parts, in order."""
+    """Merge the readings and warnings of several devices, in order."""
     listed = list(parts)
     return Found(
         readings=tuple(reading for part in listed for reading in part.readings),
@@ -53,7 +53,7 @@ def joined(parts: Iterable[Found]) -> Found:
 
 
 def repeat(action: Callable[[], object], seconds: Seconds) -> tuple[int, Seconds]:
-    """Call `action` until `seconds` have passed, once at least; return calls and their time [s]."""
+    """Call `action` for `seconds`, at least once; return number and time of calls [s]."""
     count, start = 0, time.perf_counter()
     while count == 0 or time.perf_counter() - start < seconds:
         action()

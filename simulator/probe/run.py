@@ -1,4 +1,4 @@
-"""A whole probe: which devices, in how much time, and how busy the machine was meanwhile."""
+"""The complete probe: selected devices, a time for each, and the load of the machine meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Measure = Callable[[Seconds, Say], Found]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Devices to measure and the time [s]; `place` is the folder of the disk's test file."""
+    """Devices to measure and total time [s]; `place` is the folder of the disk's test file."""
 
     devices: tuple[str, ...]
     seconds: Seconds
@@ -40,7 +40,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """The accelerators that were measured, as their driver names them."""
+    """Product, memory [B], number and driver of the measured accelerators."""
 
     product: str
     memory: float
@@ -50,7 +50,11 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """All readings; `others` and `stolen` are cores that were not ours while measuring."""
+    """All readings of a machine.
+
+    `others` is the mean number of cores that other programs used during the measurement, `stolen`
+    the same for the hypervisor; None if unknown.
+    """
 
     machine: Machine
     found: Found
@@ -62,11 +66,11 @@ class Probed:
 
     @property
     def source(self) -> str:
-        """Citation of it in profiles."""
+        """Citation of this measurement, for profiles."""
         return f"measured by plan probe {__version__} on {self.machine.cpu}"
 
     def reading(self, device: str, key: str) -> Reading | None:
-        """Return the figure called `key` of `device`, if it was taken."""
+        """Return the reading `key` of `device`; None if it was not measured."""
         here = (r for r in self.found.readings if r.device == device and r.key == key)
         return next(here, None)
 
@@ -76,16 +80,16 @@ def probe(
     say: Say,
     find_gpu: Callable[[], gpu.Device | str] = gpu.find,
 ) -> Probed:
-    """Measure the machine.
+    """Measure the selected devices of this machine.
 
     Parameters
     ----------
     wanted : Wanted
-        What, where and for how long.
+        Devices, total time and folder of the test file.
     say : callable
         Called with each line of progress.
     find_gpu : callable, optional
-        Returns the accelerator, or a text that says why there is none.
+        Returns the accelerator, or the reason why there is none.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.schema.cost import DURING_THE_RUN, EnergySection, Ownership, StorePlan
+from simulator.schema.cost import DURING_THE_RUN, EnergyPlan, Ownership, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, Remote
 from simulator.schema.fields import (
     ByteOrZeroField,
@@ -166,7 +166,7 @@ class ScenarioFile:
     """What machines cost that are bought; with it, plan compares buying with renting."""
     store: StorePlan = DURING_THE_RUN
     """What is paid for the store that holds data and checkpoints."""
-    energy: EnergySection | None = None
+    energy: EnergyPlan | None = None
     """Where the electricity comes from; energy and emissions of the run are reported with it."""
     spot: SpotSection | None = None
     """When spot machines can be had, where cost.purchase buys them."""

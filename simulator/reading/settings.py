@@ -6,15 +6,17 @@ A search varies any of them; here a value is checked by itself, long before it m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
 
+from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import OF_A_SEARCH, OF_THE_RUN
 from simulator.reading.lines import KeyPath
-from simulator.reading.merge_documents import value_of_text
+from simulator.reading.merge_documents import joined, value_of_text
 from simulator.reading.model_library import model_names, shape_keys
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.tables import FileTable, TableKey, key_at, table_keys
@@ -139,6 +141,11 @@ def as_option(name: str, value: Plain) -> str:
     return f"{name}={value}"
 
 
+def as_options(settings: Mapping[str, Plain]) -> tuple[str, ...]:
+    """Return settings by dotted key as ``--set`` takes them."""
+    return tuple([as_option(key, value) for key, value in settings.items()])
+
+
 def mistake(name: str, value: object) -> tuple[str, str] | None:
     """What is wrong with a value by itself, and what is allowed; None where it may be meant."""
     marker = marker_of(name)
@@ -251,3 +258,71 @@ def _amounts(value: str) -> tuple[Plain, ...]:
     amount = float(number.replace("_", ""))
     others = [amount * factor for factor in FACTORS] if amount else [1.0]
     return tuple(f"{sign}{other!r}{unit}" for other in others)
+
+
+class SettingsReader:
+    """Reads one file, a job or a service, again and again, each time with other settings.
+
+    It can be pickled: a process that gets it has the same texts.
+
+    Parameters
+    ----------
+    chain : sequence of Document
+        The file's own document, that of what it extends, and so on (`merge_documents.chain_of`).
+    default_name : str
+        Name of the job or service where the file states none.
+    overrides : sequence of str
+        ``section.key=value``, before any settings.
+    profiles : sequence of pathlib.Path
+        Folders of hardware profiles that come before the usual ones.
+    calibration : pathlib.Path, optional
+        An overlay of fitted parameters, instead of the one the file names.
+    """
+
+    table: ClassVar[type[FileTable]] = ScenarioFile
+    """The sections of the file."""
+    derived: ClassVar[frozenset[str]] = frozenset({"catalogue"})
+    """Attributes that follow from the others; another process computes them again."""
+
+    def __init__(
+        self,
+        chain: Sequence[Document],
+        default_name: str,
+        *,
+        overrides: Sequence[str] = (),
+        profiles: Sequence[Path] = (),
+        calibration: Path | None = None,
+    ) -> None:
+        self.chain = tuple(chain)
+        self.default_name = default_name
+        self.overrides = tuple(overrides)
+        self.profiles = tuple(profiles)
+        self.calibration = calibration
+        self._prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key not in self.derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Compute the attributes that follow from the others."""
+        self.catalogue = Catalogue.default(self.profiles)
+
+    def over(self, settings: Mapping[str, Plain]) -> Self:
+        """Return a reader of the same file with these settings over its own."""
+        changed = self.__class__.__new__(self.__class__)
+        overrides = (*self.overrides, *as_options(settings))
+        changed.__setstate__({**self.__getstate__(), "overrides": overrides})
+        return changed
+
+    def _joined(self, options: Sequence[str]) -> tuple[Document, tuple[Problem, ...]]:
+        """Return all that its files and options say, and mistakes of the options."""
+        return joined(
+            self.chain,
+            overrides=(*self.overrides, *options),
+            model=self.table,
+            overlay=self.calibration,
+        )

@@ -27,7 +27,7 @@ from simulator.reading.sections import (
 )
 from simulator.reading.tables import FileTable, Mistake, Reading, table_keys
 from simulator.schema.accelerators import EMULATED, Gpu
-from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, Purchase, StorePlan
+from simulator.schema.cost import EnergyPlan, Ownership, Purchase, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, LoaderKind, Remote
 from simulator.schema.fields import nearest
 from simulator.schema.long_run import (
@@ -131,7 +131,7 @@ class UnresolvedScenario:
     failures: FailuresSection | None
     checkpoint: Checkpoints | None
     spot: SpotSection | None
-    energy: EnergySection | None
+    energy: EnergyPlan | None
     owned: Ownership | None
     store: StorePlan
     host: Host

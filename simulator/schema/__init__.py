@@ -1,15 +1,16 @@
-"""Machines, jobs, and the scenario that joins them: types of data.
+"""Dataclasses of machines, jobs, services and scenarios.
 
-`accelerators`, `storage` and `machines` say what a machine is; `data_loading`, `models`, `training`
-and `software` what it computes; `scenario` joins both with calibration and cost (`cost`), `serving`
-holds services, `long_run` interruptions, `goal` what a search looks for, and `candidates` makes one
-scenario of many that share their structure. `provenance` says where a figure comes from,
-`measurement` holds measured runs, `calibration` what was fitted to them, and `uncertainty` how well
-a rate is known. Nothing here computes a time.
+`accelerators`, `storage` and `machines` describe hardware; `data_loading`, `models`, `training` and
+`software` describe a job; `scenario` combines both with calibration and cost (`cost`). `serving`
+describes services, `long_run` interruptions and `goal` searches; `candidates` combines scenarios of
+equal structure into one. `provenance` holds sources and assumptions, `measurement` measured runs,
+`calibration` the parameters fitted to them, and `uncertainty` the uncertainty of rates.
 
-Every type is frozen and holds SI floats. Numeric leaves may hold one value for each candidate of a
-batch (arrays of one shape) instead of a float: equations and stages work on both, the event engine
-takes floats only. Datasheet `peak` and `achievable` rate are different fields; where nothing was
-measured, `achievable` is None and a stage uses the peak times a stated efficiency. `sources` maps
-the name of a field to the source of its figure.
+Nothing here computes a time. Every type is frozen and holds floats in SI units. For a batch of
+candidates a numeric field may hold an array with one value per candidate: equations and stages
+accept floats and arrays, the event engine floats only.
+
+The datasheet `peak` and the `achievable` rate are separate fields. Where nothing was measured,
+`achievable` is None and a stage uses the peak times a stated efficiency. `sources` maps the name of
+a field to the source of its value.
 """

@@ -24,7 +24,7 @@ from simulator.schema.provenance import Source
 
 
 class Precision(StrEnum):
-    """A number format for the bulk of the arithmetic; TF32 is NVIDIA's 19-bit tensor format."""
+    """A number format of most of the arithmetic; TF32 is NVIDIA's 19-bit tensor format."""
 
     FP64 = "fp64"
     FP32 = "fp32"
@@ -37,7 +37,7 @@ class Precision(StrEnum):
 
     @property
     def bytes_per_element(self) -> float:
-        """Bytes one stored element takes [B]."""
+        """Size of one stored element [B]."""
         return _ELEMENT_BYTES[self]
 
 
@@ -62,12 +62,12 @@ _DTYPES: Final = (
     ("float64", "fp64"),
     ("double", "fp64"),
 )
-"""Names of torch.dtype."""
+"""Names of the number formats in ``torch.dtype``."""
 PrecisionField = Annotated[Precision, Choice(Precision, also=_DTYPES)]
 
 
 class Stack(StrEnum):
-    """The software an accelerator is programmed with; it limits what runs there."""
+    """The software stack an accelerator is programmed with; it limits which programs run there."""
 
     CUDA = "cuda"
     ROCM = "rocm"
@@ -79,11 +79,12 @@ class Stack(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relative:
-    """The nearest measured relative of a device whose architecture was not measured.
+    """The most similar measured device of a device whose architecture was not measured.
 
-    `device` is its profile and `architecture` that whose kernels are used. `best` is the share of
-    its peak that its best measured matrix product reached, `products` that of large ones in the
-    median, `memory` the share of its memory's bandwidth that those reach that only read.
+    `device` is its profile; `architecture` is the architecture whose fitted kernels are used.
+    `best` is the fraction of its peak FLOP/s that its fastest measured matrix product reached,
+    `products` the median fraction over large matrix products, and `memory` the fraction of its
+    memory bandwidth reached by products with few rows, which only read weights.
     """
 
     device: str
@@ -96,10 +97,10 @@ class Relative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdone:
-    """An architecture whose kernels were measured to reach a larger share of their memory's rate.
+    """Another architecture whose kernels reach a larger fraction of peak memory bandwidth.
 
-    `ratio` is the share of the bandwidth that the device's kernels reach over that of those of
-    `architecture`. A better data sheet may be slower by so much where memory limits.
+    `ratio` is the bandwidth efficiency of this device over that of `architecture`. Where memory is
+    the limit, a device with better datasheet values may be slower by this factor.
     """
 
     architecture: str
@@ -111,22 +112,22 @@ class Outdone:
 class Gpu(Profile):
     """One accelerator as a program sees it (a K80 board holds two of them).
 
-    `relative` lends its kernels and, where the profile states none, its multiprocessors; None where
-    kernels of the device's own architecture were measured. `outdone` is None where no measured
-    architecture reaches more of its memory's bandwidth. `emulated`: there is no device, a program
-    waits as long as one would compute.
+    `relative` is the device whose fitted kernels and, where the profile states none, number of
+    multiprocessors are used; None where kernels of the device's own architecture were measured.
+    `outdone` is None where no measured architecture reaches a larger fraction of its memory
+    bandwidth. `emulated`: there is no device, a program waits for the time that one would compute.
     """
 
     maker: TextField
-    """Who makes it."""
+    """Manufacturer."""
     architecture: TextField
-    """Its generation."""
+    """Architecture, the generation of the device."""
     stack: Annotated[Stack, Choice(Stack)]
-    """The software it is programmed with."""
+    """Software stack it is programmed with."""
     memory: ByteFigure
-    """Device memory a program can have."""
+    """Device memory available to programs."""
     memory_bandwidth: ByteRateFigure
-    """Datasheet bandwidth of that memory."""
+    """Datasheet bandwidth of the device memory."""
     peak: Mapping[PrecisionField, FlopRateFigure]
     """Dense datasheet rate by number format."""
     achievable: Mapping[PrecisionField, FlopRateFigure] = field(default_factory=dict)
@@ -134,54 +135,55 @@ class Gpu(Profile):
     product_share: Mapping[PrecisionField, FractionFigure] = field(default_factory=dict)
     """Share of the peak that large matrix products reach: the median over many shapes."""
     memory_share: FractionFigure | None = None
-    """Share of the memory's bandwidth that products of few rows reach, which only read weights: the
+    """Share of the memory bandwidth that products of few rows reach, which only read weights: the
     median over many shapes."""
     fallback: Mapping[PrecisionField, PrecisionField] = field(default_factory=dict)
     """Formats the device lacks, and the format at whose rate they run."""
     achievable_memory_bandwidth: ByteRateFigure | None = None
-    """Best bandwidth measured."""
+    """Best memory bandwidth measured."""
     host_link: NameFigure | None = None
     """Name of the link to the host."""
     peer_link: NameFigure | None = None
-    """Name of the link to its peers, all lanes together."""
+    """Name of the link to other accelerators, all lanes together."""
     power: PowerFigure | None = None
     """Power limit."""
     idle_power: PowerFigure | None = None
-    """Power of one that nothing runs on, its driver loaded."""
+    """Power of an idle device with its driver loaded."""
     multiprocessors: CountFigure | None = None
-    """Groups of its cores (streaming multiprocessors) that programs can use: tiles of a matrix
-    product that run side by side."""
+    """Number of streaming multiprocessors that programs can use: tiles of a matrix product that are
+    computed at the same time."""
     relative: Relative | None = field(default=None, metadata=DERIVED)
     outdone: Outdone | None = field(default=None, metadata=DERIVED)
     unified_memory: bool = False
     """Whether it shares the host's RAM, so that nothing is copied to it."""
     inference_only: bool = False
-    """Whether its vendor doesn't offer training on it."""
+    """Whether its vendor offers it for inference only."""
     desktop: bool = False
-    """Whether it is made for machines under a desk: one that is owned pays for no data centre."""
+    """Whether it is made for machines under a desk: an owned one has no data-centre costs."""
     emulated: bool = field(default=False, metadata=DERIVED)
 
     @property
     def best(self) -> float:
-        """Share of the peak that the best product measured on the device reached [1].
+        """Fraction of the peak that the fastest measured product on the device reached [1].
 
-        Its clock was as low as matrix units bring it. 1 where none was measured.
+        It was measured at the clock to which matrix work throttles the device; 1 if none was
+        measured.
         """
         shares = [rate / self.peak[name] for name, rate in self.achievable.items()]
         return max(shares, default=1.0)
 
     @property
     def streamed(self) -> float:
-        """Share of the memory's bandwidth that was measured; 1 where it was not."""
+        """Measured fraction of the datasheet memory bandwidth; 1 if it was not measured."""
         return (self.achievable_memory_bandwidth or self.memory_bandwidth) / self.memory_bandwidth
 
     @property
     def reach(self) -> float:
-        """Efficiency of the relative's kernels on this device over that on the relative [1].
+        """Ratio of the efficiency of matrix products on this device to that on its relative [1].
 
-        Large matrix products that were measured on the device say so: their share of the peak over
-        that on the relative. Else its best one does, 1 at most; 1 where none was measured, or the
-        device has no relative.
+        Computed from the median fraction of the peak of large products where both were measured,
+        else from the fastest product, with a maximum of 1. 1 if none was measured or the device has
+        no relative.
         """
         large = self.product_share.get(Precision.BF16)
         if self.relative is not None and large is not None:
@@ -192,7 +194,10 @@ class Gpu(Profile):
 
     @property
     def streaming(self) -> float:
-        """The same of kernels that memory limits, as a factor of their share of the bandwidth."""
+        """Ratio of the memory-bandwidth efficiency on this device to that on its relative [1].
+
+        1 if it was not measured or the device has no relative.
+        """
         if self.relative is None or self.memory_share is None:
             return 1.0
         return self.memory_share / self.relative.memory
@@ -210,4 +215,4 @@ EMULATED = Gpu(
     emulated=True,
     note="a program that waits for the time of a step; nothing is copied to it",
 )
-"""Used instead of an accelerator whose work is only waited for."""
+"""Placeholder for an accelerator whose compute time is only waited for."""

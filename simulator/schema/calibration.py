@@ -1,9 +1,9 @@
-"""What calibration knows: the factors that exist, those a scenario applies, and fitted parameters.
+"""Calibration: the factors that exist, the factors of a scenario, and fitted parameters.
 
-A factor multiplies the speed of one resource; above 1 means faster. Each is applied in one place
-only, which the table `FACTORS` names, so that a fitted factor has one meaning. An `Overlay` is
-what `plan calibrate` writes: fitted values of any numeric keys of a scenario, how well the
-measurements determine them, and what they were fitted on.
+A factor multiplies the speed of one resource; above 1 means faster. Each factor is applied in one
+place only, which the table `FACTORS` names, so that a fitted factor has one meaning. An `Overlay`
+is the file that `plan calibrate` writes: fitted values of any numeric keys of a scenario, how well
+the measurements determine them, and the rows they were fitted to.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from simulator.schema.provenance import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorKind:
-    """A factor of [calibration]: what it speeds up, where it is applied, its bounds.
+    """A factor of ``[calibration]``: what it speeds up, where it is applied, and its bounds.
 
-    `low` and `high` bound hardware and software relative to their description: far below,
-    a factor would hide a wrong description.
+    `low` and `high` bound how much hardware and software may differ from their description: a
+    factor far below would hide a wrong description.
     """
 
     name: str
@@ -98,12 +98,12 @@ FACTORS: Final = (
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
     ),
 )
-"""Every factor of the section [calibration]."""
+"""All factors of the section ``[calibration]``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """A named multiplier on a rate (above 1: faster), with where it came from."""
+    """A named multiplier of a rate (above 1: faster), with its source."""
 
     name: str
     value: float
@@ -112,20 +112,20 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """One fitted parameter; without an interval the measurements say nothing about it."""
+    """One fitted parameter; without an interval the measurements do not determine it."""
 
     key: TextField
     """Dotted key of a scenario, such as calibration.cpu or hardware.storage_bandwidth."""
     value: TextField
     """The fitted value, as a scenario would have it."""
     p10: TextField | None = None
-    """One time in ten the value is below this."""
+    """10th percentile of the value."""
     p90: TextField | None = None
-    """One time in ten the value is above this."""
+    """90th percentile of the value."""
     log_sd: NumberOrZeroField | None = None
     """Standard deviation of the value's logarithm."""
     at_bound: Literal["low", "high"] | None = None
-    """The bound the value stands at, if it does."""
+    """The bound that limits the value, if one does."""
 
 
 RangeField = Annotated[tuple[CountOrZeroField, ...], Length(2, 2)]
@@ -133,59 +133,60 @@ RangeField = Annotated[tuple[CountOrZeroField, ...], Length(2, 2)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """Range of the fitted rows: beyond it a fitted value is an extrapolation."""
+    """Range covered by the fitted rows; outside of it a fitted value is an extrapolation."""
 
     rows: CountField
-    """Rows that parameters were fitted to."""
+    """Number of rows that parameters were fitted to."""
     configurations: CountField
-    """Different configurations among them."""
+    """Number of different configurations among the rows."""
     gpus: tuple[TextField, ...] = ()
-    """Accelerators among them."""
+    """Accelerators in the rows."""
     machines: tuple[TextField, ...] = ()
-    """Machines among them."""
+    """Machines in the rows."""
     devices: RangeField
-    """Least and most accelerators of a job."""
+    """Fewest and most accelerators of a job."""
     batch_size: RangeField
     """Smallest and largest batch of a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """The file that plan calibrate writes: fitted parameters with what they rest on."""
+    """The file that plan calibrate writes: fitted parameters with their evidence."""
 
     kind: Literal["calibration"] = field(default="calibration", metadata=REQUIRED)
-    """Says what this file is."""
+    """Kind of the file, always "calibration"."""
     source: TextField
     """Sets, rows and errors of the fit."""
     date: TextField
-    """When it was fitted."""
+    """Date of the fit."""
     version: TextField = field(default="", metadata=REQUIRED)
-    """The plan that fitted it."""
+    """Version of plan that fitted it."""
     parameter: Annotated[tuple[Fitted, ...], Length(1)]
     """The fitted parameters."""
     covariance: tuple[tuple[float, ...], ...]
-    """Of the logarithms, in the order of the parameters; zero for what rows do not determine."""
+    """Covariance of the logarithms, in the order of the parameters; zero for parameters that the
+    rows do not determine."""
     envelope: Envelope
-    """What the rows covered."""
+    """Range covered by the rows."""
     file: str = field(default="", metadata=DERIVED)
     """Name of the file."""
 
     @property
     def cited(self) -> Source:
-        """The source of the fitted values."""
+        """Source of the fitted values."""
         name = f" ({self.file})" if self.file else ""
         return Source(reference=f"{self.source}{name}", date=self.date)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The factors a prediction applies, by name, and the overlay whose parameters it took over."""
+    """Factors that a prediction applies, by name, and the overlay whose parameters it includes."""
 
     factors: tuple[Factor, ...] = ()
     overlay: Overlay | None = None
 
     def value(self, name: str) -> float:
-        """The factor called `name`, 1.0 where none was fitted."""
+        """Return the factor called `name`; 1.0 if none was fitted."""
         return next((f.value for f in self.factors if f.name == name), 1.0)
 
 
@@ -196,8 +197,8 @@ IDENTITY = Calibration()
 class TransferError:
     """A key whose value was fitted on other systems, with its uncertainty on this one.
 
-    `log_sd` is how far it may lie from there, `shared` the correlations of its speed with those of
-    other keys.
+    `log_sd` is the standard deviation of the logarithm of the value here over the fitted one;
+    `shared` are the correlations of its speed with the speeds of other keys.
     """
 
     key: str

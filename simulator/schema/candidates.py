@@ -1,10 +1,10 @@
-"""Candidates of equal structure as one scenario whose differing numbers are arrays.
+"""Candidates of equal structure combined into one scenario whose differing numbers are arrays.
 
-Closed forms take such a scenario as they take a plain one, and answer for all candidates at once.
-Two scenarios have equal structure if they differ in nothing but the numbers of `ARRAYS`: those
-that closed forms only calculate with. A number that something is counted by, or that decides
-between two ways of calculating, belongs to the structure, as all words do. What figures do not
-depend on (names, notes, sources, uncertainties) may differ; the batch shows the first candidate's.
+Closed forms take such a scenario like any other and return results for all candidates at once. Two
+scenarios have equal structure if they differ only in the numbers listed in `ARRAYS`, with which
+closed forms only calculate. Text belongs to the structure, and so do numbers that count something
+or choose between two ways of calculating. Fields that no result depends on (names, notes, sources,
+uncertainties) may differ; the batch has those of its first candidate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
     Memory: frozenset({"operating_system", "application", "page_cache"}),
     Parallelism: frozenset({"tensor", "pipeline", "interleave", "context"}),
 }
-"""Numbers that closed forms take as arrays, by the type that holds them; None is a structure."""
+"""Numbers that closed forms accept as arrays, by the type that holds them. Whether such a number is
+None belongs to the structure."""
 
 IGNORED: Final[Mapping[type, frozenset[str]]] = {
     Scenario: frozenset({"name", "title", "notes", "uncertainties", "stated"}),
@@ -58,14 +59,14 @@ IGNORED: Final[Mapping[type, frozenset[str]]] = {
     Link: frozenset({"note"}),
     Storage: frozenset({"note"}),
 }
-"""Fields that no figure depends on, in addition to sources."""
+"""Fields that no result depends on, in addition to sources."""
 
 Key: TypeAlias = Hashable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Candidates of equal structure: which ones (`indices`), and all of them as one scenario."""
+    """Candidates of equal structure: their `indices`, and all of them as one `scenario`."""
 
     indices: tuple[int, ...]
     scenario: Scenario
@@ -77,19 +78,19 @@ class Batch:
 
 
 def stack(scenarios: Sequence[Scenario], most: int | None = None) -> tuple[Batch, ...]:
-    """Put scenarios of equal structure together.
+    """Group scenarios of equal structure into batches.
 
     Parameters
     ----------
     scenarios : sequence of Scenario
         The candidates.
     most : int, optional
-        Most candidates of a batch; by default any number.
+        Largest number of candidates in a batch; no limit by default.
 
     Returns
     -------
     tuple of Batch
-        Every candidate is in exactly one, in order.
+        Each candidate is in exactly one batch, in the order of `scenarios`.
     """
     found: dict[Key, list[int]] = {}
     _keys.make_room()
@@ -107,10 +108,10 @@ def _parts(indices: Sequence[int], most: int) -> Iterable[Sequence[int]]:
 
 
 class _Keys:
-    """Structures by their keys: the same object for equal structures.
+    """Cache of structure keys: objects of equal structure get the same key.
 
-    Objects that several scenarios share are looked at once, and scenarios that are put together
-    again (first to ask how their samples vary, then for their bounds) are known.
+    An object that several scenarios share is examined once. Scenarios that are stacked again (first
+    for the variability of their samples, then for their bounds) are found in the cache.
     """
 
     def __init__(self) -> None:
@@ -118,13 +119,13 @@ class _Keys:
         self._seen: dict[int, tuple[object, Key]] = {}
 
     def make_room(self) -> None:
-        """Forget everything where much is known: what is kept cannot be anything else's."""
+        """Clear the cache if it holds more than `_MOST_SEEN` objects."""
         if len(self._seen) > _MOST_SEEN:
             self._known.clear()
             self._seen.clear()
 
     def of_scenario(self, scenario: Scenario, index: int) -> Key:
-        """Return the structure of a scenario, with what its numbers decide."""
+        """Return the key of a scenario's structure, with the choices that its numbers make."""
         schedule = scenario.job.parallelism.schedule
         alone = index if schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
         facts = scenario.ranks_per_host, scenario.ranks > 1, alone
@@ -159,10 +160,11 @@ class _Keys:
 
 
 def _machines(scenario: Scenario) -> tuple[int, ...]:
-    """Return the machines of each group, where it decides something: more than one, or each number.
+    """Return the number of machines of each group, as far as the structure depends on it.
 
-    Machines that only make batches are laid out one by one. A model or its state that is spread
-    over machines forms teams, and collectives go by the nearest number of machines measured.
+    For trainers only one or several machines differ, unless the model or its state is spread over
+    machines, the optimizer is offloaded, or collectives were measured on some numbers of machines.
+    Machines that only prepare batches are laid out one by one.
     """
     trainers = scenario.cluster.trainers
     network = trainers.host.network
@@ -178,14 +180,14 @@ def _machines(scenario: Scenario) -> tuple[int, ...]:
 
 
 _MOST_SEEN: Final = 100_000
-"""Objects whose structure is kept for the next call."""
+"""Number of objects from which on the cached structures are discarded."""
 _keys: Final = _Keys()
 _PLAIN: Final = frozenset({float, int, str, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """How to take a dataclass apart: what belongs to the structure, and what may be arrays."""
+    """Getters of the two parts of a dataclass: its structure and the numbers that may be arrays."""
 
     structure: Callable[[Any], tuple[Any, ...]]
     numbers: Callable[[Any], tuple[Any, ...]]
@@ -193,21 +195,21 @@ class _Parts:
 
 @cache
 def _parts_of(kind: Hashable) -> _Parts | None:
-    """Return the parts of a type; None where it is not a dataclass."""
+    """Return the getters for a type; None if it is not a dataclass."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return None
     return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))
 
 
 def _taking(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a getter of some fields: a getter of one name, or of none, gives no tuple."""
+    """Return a getter of several fields that always returns a tuple, for one field or none too."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _decided(value: object) -> tuple[bool, ...]:
-    """Questions that closed forms ask of a number, each with its answer."""
+    """Return the choices that closed forms make from the numbers of `value`."""
     match value:
         case InputPipeline():
             prepared = value.prepared_bytes_per_sample > 0.0
@@ -225,7 +227,7 @@ def _arrays(kind: type) -> tuple[str, ...]:
 
 
 def _structural(kind: type) -> tuple[str, ...]:
-    """Fields of a type that belong to the structure."""
+    """Return the names of the fields of a type that belong to the structure."""
     numbers, ignored = ARRAYS.get(kind, frozenset()), IGNORED.get(kind, frozenset())
     left_out = {"source", "sources"} | numbers | ignored
     if kind in {Source, UncertaintyComponent}:
@@ -234,7 +236,7 @@ def _structural(kind: type) -> tuple[str, ...]:
 
 
 def _together(values: Sequence[Any]) -> Any:  # noqa: ANN401 - any part of a scenario
-    """Values of equal structure as one, with arrays where numbers differ."""
+    """Merge values of equal structure into one, with arrays where numbers differ."""
     first = values[0]
     if len(set(map(id, values))) == 1:
         return first

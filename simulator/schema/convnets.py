@@ -58,13 +58,13 @@ def _parameters(layers: tuple[Layer, ...]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvNet:
-    """A convolutional network as a list of layers; those of one name are of one shape.
+    """A convolutional network as a list of layers; layers with the same name have the same shape.
 
     `transposes` are the passes that bring tensors from channels-first to channels-last order and
-    back for matrix units, which compute channels-last alone. They are counted where tensors lie
-    channels-first, and always for TF32, which frameworks run on fp32 tensors as they lie. Batch
-    normalisation of channels-first tensors gives each channel one block of threads (cuDNN's
-    ``bn_fw_tr_1C11_kernel_NCHW``), channels-last many.
+    back for matrix units, which compute in channels-last order only. They are counted where tensors
+    are channels-first, and always for TF32, for which frameworks do not change the order of fp32
+    tensors. Batch normalization of channels-first tensors uses one block of threads for each
+    channel (cuDNN's ``bn_fw_tr_1C11_kernel_NCHW``), that of channels-last tensors many.
     """
 
     name: str
@@ -78,26 +78,26 @@ class ConvNet:
 
     @property
     def parameters(self) -> float:
-        """Trainable parameters."""
+        """Number of trainable parameters."""
         return _parameters(self.layers)
 
     @property
     def dense_parameters(self) -> float:
-        """All of them."""
+        """Number of parameters with a gradient in every step: all parameters of the network."""
         return self.parameters
 
     @property
     def head_parameters(self) -> float:
-        """Those of the classifier; 0 where there is none."""
+        """Number of parameters of the classifier; 0 if the network has none."""
         return sum(layer.parameters for layer in self.layers if layer.head)
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """None: a device does the work [s]."""
+        """CPU time of training per sample, 0: a device does the work [s]."""
         return 0.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """Return the forward pass over `samples` images, layers of one shape together."""
+        """Return the operators of a forward pass over `samples` images, equal layers merged."""
         as_they_lie = self.channels_last and precision is not Precision.TF32
         on_vector_units = precision in (Precision.FP32, Precision.FP64)
         transposes = () if as_they_lie or on_vector_units else self.transposes
@@ -106,12 +106,12 @@ class ConvNet:
         return tuple(replace(op, blocks=np.inf) if self.channels_last else op for op in own)
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Return the bytes kept for the backward pass of `samples` images [B].
+        """Return the size of the activations stored for the backward pass of `samples` images [B].
 
         Raises
         ------
         NotModelled
-            For any recomputation: what it saves depends on where the network is cut.
+            For any recomputation: its saving depends on where the network is cut.
         """
         if recompute is not Recompute.NONE:
             msg = f"recomputing activations of the convolutional network '{self.name}'"
@@ -121,7 +121,7 @@ class ConvNet:
         return (kept * activation_element(precision) + fixed) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Return the layer with the largest tensors, besides those that a later one joins."""
+        """Return the activation memory of the largest layer, with tensors waiting to be joined."""
         live = max((layer.live for layer in self.layers), default=0.0)
         return Forward(live=live * activation_element(precision) * samples)
 
@@ -130,7 +130,7 @@ _INDEX_BYTES: Final = 8.0
 
 
 class Tape:
-    """Lays layers one after another and follows the shape of the tensor between them."""
+    """Builds a network layer by layer and tracks the shape of the current tensor."""
 
     def __init__(self, *, channels: int, size: int) -> None:
         self.channels = channels
@@ -141,7 +141,7 @@ class Tape:
         self._input_bytes = self.elements * WIDE
 
     def network(self, name: str, *, output_bytes: Bytes) -> ConvNet:
-        """Return the network laid so far; its images enter as fp32."""
+        """Return the network built so far; its images enter as fp32."""
         return ConvNet(
             name=name,
             layers=tuple(self.layers),
@@ -152,19 +152,23 @@ class Tape:
 
     @property
     def elements(self) -> float:
-        """Elements of the tensor at this point, per sample."""
+        """Number of elements of the current tensor, per sample."""
         return float(self.channels * self.size * self.size)
 
     def fork(self) -> None:
-        """Keep the tensor at this point for a later layer, which joins it."""
+        """Store the current tensor as an input of a later layer, until `join`."""
         self._waiting.append((self.elements, len(self.layers)))
 
     def join(self) -> None:
-        """Let go of the tensor that was kept last."""
+        """Release the tensor that was stored last."""
         self._waiting.pop()
 
     def _live(self, before: float, after: float) -> float:
-        """Elements that exist while a layer is computed; a tensor just forked is its input too."""
+        """Return the number of elements in memory while a layer is computed.
+
+        `before` and `after` are the elements of its input and output. A stored tensor counts in
+        addition, unless it is the input of this layer.
+        """
         waiting = sum(size for size, since in self._waiting if since < len(self.layers))
         return before + after + waiting
 
@@ -199,12 +203,12 @@ class Tape:
         self.channels, self.size = channels, size
 
     def _size_after(self, kernel: int, stride: int, padding: int) -> int:
-        """Pixels of a side after a window has passed over the tensor.
+        """Return the side of the image after a window has passed over it [pixels].
 
         Raises
         ------
         NotModelled
-            If none is left.
+            If the window is larger than the padded image.
         """
         size = (self.size + 2 * padding - kernel) // stride + 1
         if size < 1:
@@ -232,7 +236,7 @@ class Tape:
         )
 
     def _transpose(self, moved: float, moved_back: float) -> None:
-        """Each tensor read and written once more on its way to a kernel or from it."""
+        """Add a read and a write of each tensor that is transposed before or after a kernel."""
         name = "change of layout"
         self.transposes.append(
             Layer(name=name, moved=2.0 * moved, moved_back=2.0 * moved_back, matrix=False)
@@ -263,7 +267,7 @@ class Tape:
         )
 
     def normalization(self, *, keeps_output: bool = False) -> None:
-        """Batch normalisation; keeps its input, and its output where nothing overwrites that."""
+        """Add batch normalization, which stores its input and, with `keeps_output`, its output."""
         kept = 2.0 if keeps_output else 1.0
         parameters = 2.0 * self.channels
         name = f"batch normalization of {self.channels}"
@@ -271,19 +275,22 @@ class Tape:
         self.layers[-1] = replace(self.layers[-1], channels=float(self.channels))
 
     def activation(self) -> None:
-        """Add an elementwise function; what it writes is kept."""
+        """Add an elementwise activation function, which stores its output."""
         self._pass("activation", 2.0, 3.0, kept=1.0)
 
     def residual_sum(self) -> None:
-        """Add the sum of two branches, in place; backward, the sum of their gradients."""
+        """Add the in-place sum of two branches; backward, the sum of their gradients."""
         self._pass("residual sum", 3.0, 3.0)
 
     def max_pool(self, kernel: int, *, stride: int, padding: int = 0) -> None:
-        """Add the largest of a window; keeps the place where it was as 64-bit indices."""
+        """Add max pooling, which stores the position of each maximum as a 64-bit index."""
         self._pool(self._size_after(kernel, stride, padding), _INDEX_BYTES)
 
     def _pool(self, size: int, index: float) -> None:
-        """Windows of an image become one value each; `index` bytes say where in one it was."""
+        """Add a pooling layer whose output has sides of `size` pixels.
+
+        `index` is the size of the stored position of the maximum, per output value [B].
+        """
         before = self.elements
         self.size = size
         moved = before + self.elements
@@ -300,20 +307,20 @@ class Tape:
         )
 
     def average(self) -> None:
-        """Add the mean over the whole image."""
+        """Add global average pooling."""
         self._pool(1, 0.0)
 
     def concatenation(self, channels: int) -> None:
-        """`channels` more channels of this size copied next to the present ones."""
+        """Add the concatenation of `channels` channels of the same size to the current tensor."""
         self.channels += channels
         self._pass("concatenation", 2.0, 2.0, kept=1.0)
 
     def squeeze_excitation(self, squeezed: int) -> None:
-        """Add a weight for each channel, computed from the channel's mean [1]_.
+        """Add squeeze and excitation: a factor per channel, computed from the channel means [1]_.
 
-        The image is read for the means and again for the product. Backward, the product of image
-        and gradient is written and summed for the weights, the gradient is scaled, and the means'
-        share is spread over the image and added.
+        The image is read for the means and again for the product. In the backward pass the product
+        of image and gradient is written and summed for the factors, the gradient is scaled, and the
+        gradient of the means is spread over the image and added.
 
         References
         ----------
@@ -338,7 +345,7 @@ class Tape:
         )
 
     def linear(self, features: int) -> None:
-        """Add a matrix product with bias over the flattened tensor."""
+        """Add a fully connected layer with bias over the flattened tensor."""
         before, weights = self.elements, self.elements * features
         self.layers.append(
             Layer(
@@ -368,7 +375,8 @@ class Tape:
     ) -> None:
         """Add a kernel that moves the whole tensor `forward` and `backward` times.
 
-        `learning` of the `forward` times are for training alone.
+        `learning` is the number of the `forward` moves that occur in training only; `kept` is the
+        number of copies stored for the backward pass.
         """
         elements = self.elements
         self.layers.append(
@@ -403,7 +411,7 @@ _EXPANSION: Final = 4
 
 
 class Block(StrEnum):
-    """Two 3x3 convolutions, or 1x1, 3x3, 1x1 to four times the width."""
+    """A residual block: two 3x3 convolutions, or 1x1, 3x3, 1x1 to four times the width."""
 
     BASIC = "basic"
     BOTTLENECK = "bottleneck"
@@ -414,7 +422,7 @@ def resnet(
 ) -> ConvNet:
     """Return a residual network with `blocks` blocks in each stage, for images of `image` pixels.
 
-    Input and scores are fp32.
+    Input and logits are fp32.
     """
     tape = Tape(channels=3, size=image)
     tape.convolution(_RESNET_STEM, 7, stride=2)
@@ -454,7 +462,7 @@ def _normalized(tape: Tape, channels: int, kernel: int, *, stride: int = 1) -> N
 
 
 def _shortcut(tape: Tape, channels: int, stride: int) -> None:
-    """Add the projection parallel to a block, laid from the same tensor as the block itself."""
+    """Add the projection of a shortcut, whose input is the input of the block."""
     fork = (tape.channels, tape.size)
     tape.convolution(channels, 1, stride=stride)
     tape.normalization()
@@ -488,9 +496,9 @@ _STAGES: Final = (
 
 
 def efficientnet(*, name: str, width: float, depth: float, image: int, classes: int) -> ConvNet:
-    """Return the baseline network with `width` times the channels and `depth` times the blocks.
+    """Return an EfficientNet with `width` times the channels and `depth` times the blocks of B0.
 
-    `image` is the size of its square images [pixels]; input and scores are fp32.
+    `image` is the side of its square images [pixels]; input and logits are fp32.
     """
     tape = Tape(channels=3, size=image)
     _activated(tape, _scaled(_EFFICIENTNET_STEM, width), 3, stride=2)
@@ -505,7 +513,7 @@ def efficientnet(*, name: str, width: float, depth: float, image: int, classes: 
 
 
 def _scaled(channels: int, width: float) -> int:
-    """Channels times `width`, to a multiple of eight that is at least nine tenths of it."""
+    """Return `channels` times `width`, rounded to a multiple of 8 but not down by over 10%."""
     wanted = channels * width
     rounded = max(_DIVISOR, int(wanted + _DIVISOR / 2) // _DIVISOR * _DIVISOR)
     return rounded + _DIVISOR if rounded < 0.9 * wanted else rounded
@@ -542,10 +550,10 @@ _CLASS_INDEX_BYTES = 1.0
 def unet(  # noqa: PLR0913 - the numbers of the published figure
     *, name: str, image: int, image_channels: int, width: int, depth: int, classes: int
 ) -> ConvNet:
-    """Return a U-Net of `depth` halvings whose first level has `width` channels.
+    """Return a U-Net with `depth` halvings of the image and `width` channels in its first level.
 
-    `image` is the size of its square input [pixels]; the output is smaller, and each of its pixels
-    leaves the device as a class index of one byte.
+    `image` is the side of its square input [pixels]. The output is smaller; each of its pixels is
+    copied to the host as a class index of one byte.
     """
     tape = Tape(channels=image_channels, size=image)
     skipped: list[int] = []

@@ -1,8 +1,8 @@
 """The dataset and the input pipeline of one rank.
 
-The three loaders differ in data, not in code: the number of workers of a rank, the threads that
-serve one batch, the batches that may be outstanding, whether order is kept and whether anything is
-prefetched across an epoch boundary. `InputPipeline.policy` states those rules.
+The three loaders differ in data, not in code: the number of workers of a rank, the threads per
+batch, the number of outstanding batches, whether order is preserved and whether batches are
+prefetched across epochs. `InputPipeline.policy` returns these rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from simulator.units import Bytes, PerSecond, Seconds, at_least
 
 
 class Layout(StrEnum):
-    """One file a sample, many samples a shard, or a flat array of tokens read in windows."""
+    """Arrangement of samples on the store.
+
+    One file per sample, many samples per shard, or a flat array of tokens read in windows.
+    """
 
     FILES = "files"
     SHARDS = "shards"
@@ -44,19 +47,19 @@ class Layout(StrEnum):
 
 
 class Access(StrEnum):
-    """The order on the store: shuffled sample by sample, or front to back within a shard."""
+    """Order of reads on the store: shuffled sample by sample, or sequential within a shard."""
 
     RANDOM = "random"
     SEQUENTIAL = "sequential"
 
 
 class CachePolicy(StrEnum):
-    """What stays in memory when the data is read again.
+    """The part of the data that stays in memory until it is read again.
 
-    ``random``: random replacement, which fits the Linux page cache under shuffled reads;
-    ``lru``; ``ideal``: what is in stays in; ``scan``: front-to-back reads under an LRU-like
-    cache, nothing survives unless all fits; ``none``: caching off; ``preloaded``: the data is
-    in memory before the run starts.
+    ``random``: random replacement, which approximates the Linux page cache under shuffled reads;
+    ``lru``; ``ideal``: data once cached stays; ``scan``: sequential reads under an LRU-like cache,
+    nothing survives unless all data fits; ``none``: no caching; ``preloaded``: the data is in
+    memory before the run starts.
     """
 
     RANDOM = "random"
@@ -68,10 +71,10 @@ class CachePolicy(StrEnum):
 
 
 class Placement(StrEnum):
-    """Where samples are while the job runs.
+    """Location of samples while the job runs.
 
-    ``stream``: on their store, read as needed; ``stage``: copied to the machine's own drives
-    first; ``preload``: read into RAM first.
+    ``stream``: on their store, read as needed; ``stage``: copied to the machine's own drives first;
+    ``preload``: read into RAM first.
     """
 
     STREAM = "stream"
@@ -81,37 +84,39 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset(Section):
-    """The samples of one epoch, and how they lie on the store."""
+    """The samples of one epoch, and their arrangement on the store."""
 
     samples: Annotated[float, Number(low=1.0, whole=True)]
     """Samples in one epoch, over all machines."""
     bytes_per_sample: ByteField
     """Mean size of a sample on the store, such as 114 kB."""
     name: TextField = field(default="data", metadata=DEPENDS)
-    """Name of the dataset, for people."""
+    """Name of the dataset, for reports."""
     size_spread: Spread = CONSTANT
-    """How sizes vary; by default all are equal, while workers drift apart; constant: in step."""
+    """Variation of sizes; by default all are equal, while workers drift apart; constant: in
+    step."""
     layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
-    """One file a sample, shards of many samples, or a flat array of tokens."""
+    """One file per sample, shards of many samples, or a flat array of tokens."""
     access: Annotated[Access, Choice(Access)] = field(default=Access.RANDOM, metadata=DEPENDS)
-    """Each sample where it lies (random), or front to back (sequential), as readers of shards do;
-    sequential by default for shards, random otherwise."""
+    """Order of reads: sample by sample (random), or front to back (sequential), as readers of
+    shards do; sequential by default for shards, random otherwise."""
     shard_size: ByteField | None = None
     """Size of one shard; required for shards."""
     cache: Annotated[CachePolicy, Choice(CachePolicy)] = field(
         default=CachePolicy.RANDOM, metadata=DEPENDS
     )
-    """What stays in memory between epochs; random replacement by default, scan if sequential."""
+    """Data that stays in memory between epochs; random replacement by default, scan if
+    sequential."""
     read_time: TimeField | None = None
     """Measured time for one reader to fetch one sample, instead of the store's latency."""
     readers: Annotated[float, Number(low=1.0, whole=True)] = 1.0
-    """Requests that one worker keeps open."""
+    """Number of concurrent requests of one worker."""
     placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
     """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
     window: ByteField | None = None
     """Part of each sample that is needed, such as a crop; all of it by default."""
     chunk_size: ByteField | None = None
-    """Samples are read in whole chunks of this size; the window's by default."""
+    """Samples are read in whole chunks of this size; the window's size by default."""
 
     @property
     def total_bytes(self) -> Bytes:
@@ -120,7 +125,7 @@ class Dataset(Section):
 
 
 class LoaderKind(StrEnum):
-    """Whose rules the input pipeline follows.
+    """The loader whose rules the input pipeline follows.
 
     ``actors`` make batches (of experience, say) and put them into one bounded queue.
     """
@@ -132,9 +137,9 @@ class LoaderKind(StrEnum):
 
 
 class Transport(StrEnum):
-    """How a finished batch reaches the main process.
+    """Transfer of a finished batch to the main process.
 
-    ``shared-memory``: tensors in shared memory, only handles cross; ``pipe``: pickled through a
+    ``shared-memory``: tensors in shared memory, only handles are sent; ``pipe``: pickled through a
     64 KiB pipe and unpickled by the pin-memory thread; ``in-process``: threads, nothing is moved.
     """
 
@@ -144,7 +149,7 @@ class Transport(StrEnum):
 
 
 class Preparation(StrEnum):
-    """Where samples are decoded and augmented: by the CPU, on the device, or before the run."""
+    """Place of decoding and augmentation: the CPU, the device, or before the run."""
 
     CPU = "cpu"
     DEVICE = "device"
@@ -152,10 +157,10 @@ class Preparation(StrEnum):
 
 
 class CostBasis(StrEnum):
-    """What a stated CPU time was measured on.
+    """Conditions under which a stated CPU time was measured.
 
-    ``core``: one thread alone on a physical core; ``vcpu``: one hardware thread while all
-    hardware threads are busy.
+    ``core``: one thread alone on a physical core; ``vcpu``: one hardware thread while all hardware
+    threads are busy.
     """
 
     CORE = "core"
@@ -164,13 +169,13 @@ class CostBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
-    """Some batches, one worker, or the workers of one rank, that take longer.
+    """Slow batches: every n-th batch, those of one worker, or those of one rank.
 
     Exactly one of `worker`, `every` and `rank` is given.
     """
 
     factor: NumberField
-    """How many times as long."""
+    """Time over that of other batches."""
     worker: CountOrZeroField | None = None
     """Index of the slow worker within a rank, from 0."""
     every: CountField | None = None
@@ -179,17 +184,17 @@ class Straggler:
     """Index of the process on its machine all of whose workers are slow, from 0."""
 
     def hits(self, rank: int, worker: int, batch: int) -> bool:
-        """Return True if it concerns this batch."""
+        """Return True if this batch is slow."""
         if self.every is not None:
             return batch % self.every == 0
         return self.worker == worker if self.rank is None else self.rank == rank
 
 
 class Assignment(StrEnum):
-    """Who makes the next batch.
+    """Assignment of the next batch to a worker.
 
-    ``round-robin``: the workers in turn, regardless of load; ``least-loaded``: the next worker
-    in turn that has room; ``shared-queue``: the next free worker takes it.
+    ``round-robin``: the workers in turn, regardless of load; ``least-loaded``: the next worker in
+    turn that has room; ``shared-queue``: the next free worker takes it.
     """
 
     ROUND_ROBIN = "round-robin"
@@ -199,12 +204,13 @@ class Assignment(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderPolicy:
-    """The rules of a loader as the engine needs them.
+    """The rules of a loader, as the engine needs them.
 
-    `producers` make whole batches, each with `threads` threads; 0 workers: the trainer's own thread
-    does it. At most `credits` batches are asked for and not yet taken. `in_order` delivery waits
-    for the oldest batch. `crosses_epochs`: workers go on with the next epoch's batches at an
-    epoch's end. `reads_ahead`: one batch is read while the one before it is worked on.
+    `producers` workers make whole batches, each with `threads` threads; with 0 workers the training
+    process makes them itself. At most `credits` batches are requested and not yet consumed. With
+    `in_order`, delivery waits for the oldest batch. `crosses_epochs`: workers start the next
+    epoch's batches before an epoch ends. `reads_ahead`: a worker reads the next batch while it
+    processes one.
     """
 
     producers: int
@@ -228,30 +234,32 @@ PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 class Remote(Section):
     """Machines that only make batches and hand them over the network, in any order.
 
-    Each worker makes whole batches alone, or all of a machine together make one batch of each rank
-    at a time (`shares_batches`, as a tf.data service does).
+    Each worker makes whole batches alone, or with `shares_batches` all workers of a machine
+    together make one batch of each rank at a time, as a tf.data service does.
     """
 
     machine: TextField = field(default="", metadata=REQUIRED)
     """Name of a machine's profile, such as instance/aws/c5.18xlarge."""
     count: HelpersField = 1
-    """How many equal machines."""
+    """Number of equal machines."""
     name: TextField = "data"
-    """What the group is called in reports, as in the resource data.cpu."""
+    """Name of the group in reports, as in the resource data.cpu."""
     storage: TextField | None = None
-    """Store these machines read; that of the trainers by default, unless it is their own drives."""
+    """Store that these machines read; that of the trainers by default, unless it is their own
+    drives."""
     workers: RemoteWorkersField = field(default=1, metadata=DEPENDS)
     """Workers on each of these machines; one for each of its vCPUs by default."""
     shares_batches: bool = field(default=False, metadata=DEPENDS)
     """Whether all workers of a machine make each batch together; true by default for tf.data."""
     queue: CountField = field(default=2, metadata=DEPENDS)
-    """Finished batches that may wait for each process that trains; 2 by default."""
+    """Finished batches that may wait for each training process; 2 by default."""
     speed: NumberField | None = None
-    """Speed of one of their vCPUs relative to one that trains, such as 1.2; by their CoreMarks."""
+    """Speed of one of their vCPUs relative to a vCPU of the trainers, such as 1.2; by default the
+    ratio of their CoreMarks."""
     smt_worth: FractionField | None = None
-    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
+    """Extra speed of a busy core with a second hardware thread there, as a fraction of a core."""
     contention: NumberOrZeroField | None = None
-    """How much longer work takes there with all cores busy than with one, less 1."""
+    """Extra time of work there with all cores busy over that with one, as a fraction."""
     send_per_batch: TimeOrZeroField = 0.0
     """CPU time of a remote worker to serialise and send a batch."""
     send_per_sample: TimeOrZeroField = 0.0
@@ -260,20 +268,20 @@ class Remote(Section):
     """Price of one of these machines, such as $3.06/h; the profile's by default."""
 
     def producers(self, ranks: int) -> int:
-        """Workers that one machine has for each rank."""
+        """Return the number of workers that one machine has for each of `ranks` ranks."""
         return 1 if self.shares_batches else -(-self.workers // ranks)
 
     def threads(self, ranks: int) -> float:
-        """Threads that make one batch: less than one where ranks take turns at a worker."""
+        """Return the number of threads per batch; below 1 if `ranks` ranks share a worker."""
         return self.workers / (ranks * self.producers(ranks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPipeline(Section):
-    """The input pipeline of one process that trains, and what its work costs."""
+    """The input pipeline of one training process, and the costs of its work."""
 
     loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
-    """Whose rules the pipeline follows."""
+    """Loader whose rules the pipeline follows."""
     workers: WorkersField = 0
     """Worker processes (pytorch), threads (tf.data, dali) or actors of each training process."""
     prefetch: PrefetchField = field(default=2, metadata=DEPENDS)
@@ -283,7 +291,7 @@ class InputPipeline(Section):
     in_order: bool = True
     """Whether batches are delivered in the order they were asked for."""
     persistent_workers: bool = False
-    """Whether workers live on from epoch to epoch."""
+    """Whether workers continue from epoch to epoch."""
     drop_last: bool = False
     """Whether an incomplete last batch is dropped."""
     overlap_copies: bool = field(default=True, metadata=DEPENDS)
@@ -293,17 +301,17 @@ class InputPipeline(Section):
     )
     """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
     tensors_per_batch: CountField = 2
-    """Tensors of a finished batch; worker processes hand over each by itself."""
+    """Number of tensors in a finished batch; worker processes hand over each by itself."""
     receive_per_batch: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """CPU time of the thread that takes a finished batch, once a batch."""
+    """CPU time per batch of the thread that receives finished batches."""
     receive_per_sample: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """CPU time of the thread that takes a finished batch, for each sample in it."""
+    """CPU time per sample of the thread that receives finished batches."""
     worker_start: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
     """Time to start one worker; workers are started one after another."""
     epoch_start: TimeOrZeroField = 0.0
-    """Time at the start of each epoch before its first batch is asked for, to set up its order."""
+    """Time at the start of each epoch before its first batch is requested, to set up its order."""
     worker_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Memory of one worker other than its batches."""
+    """Memory of one worker without its batches."""
     straggler: tuple[Straggler, ...] = ()
     """Batches or workers that take longer."""
     decode: TimeOrZeroField = 0.0
@@ -311,36 +319,36 @@ class InputPipeline(Section):
     augment: TimeOrZeroField = 0.0
     """CPU time to augment one sample."""
     collate: TimeOrZeroField = 0.0
-    """CPU time per sample to put a batch together and hand it over."""
+    """CPU time per sample to combine samples into a batch and hand it over."""
     per_batch: TimeOrZeroField = 0.0
     """CPU time of one batch in addition to the work on its samples."""
     output_bytes_per_sample: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Bytes of a finished sample in memory; by default what the model takes."""
+    """Size of a finished sample in memory; by default the input size of the model."""
     cost_spread: Spread = CONSTANT
-    """How the CPU time of samples varies; by default and constant as with size_spread."""
+    """Variation of the CPU time of samples; default and constant as with size_spread."""
     cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
-    """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
+    """Conditions of the measured CPU times: an idle core, or a vCPU of a busy machine."""
     measured_on: TextField | None = None
     """Profile of the machine the CPU times were measured on; this machine by default."""
     where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU
-    """Where samples are decoded and augmented: cpu, device, or beforehand (once, and stored)."""
+    """Place of decoding and augmentation: cpu, device, or beforehand (once, and stored)."""
     device_time: TimeField = field(default=0.0, metadata=DEPENDS)
-    """Time the device takes to prepare one sample; required where it does."""
+    """Time the device takes to prepare one sample; required with where = "device"."""
     device_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Device memory that preparing takes."""
+    """Device memory used to prepare samples."""
     prepared_bytes_per_sample: ByteField = field(default=0.0, metadata=DEPENDS)
-    """Bytes of a sample as prepared beforehand and stored; required where it is."""
+    """Size of a stored prepared sample; required with where = "beforehand"."""
     socket: CountOrZeroField | None = None
-    """Socket in whose memory batches lie; by default that of each device."""
+    """Socket whose memory holds batches; by default the socket of each device."""
     in_step: bool = field(default=False, metadata=DERIVED)
-    """Equal batches keep workers in step, as they begin together; else they come to be spread
-    evenly over a batch's time, as real ones drift apart."""
+    """True if workers stay in step because their batches are equal; otherwise their phases are
+    spread evenly over the time of a batch, as real workers drift apart."""
     coremark_per_vcpu: PerSecond | None = field(default=None, metadata=DERIVED)
-    """CoreMark of a vCPU of the machine the CPU times were measured on; None: nothing is scaled."""
+    """CoreMark of a vCPU of the machine on which the CPU times were measured; None: no scaling."""
 
     @property
     def per_sample(self) -> Seconds:
-        """CPU time of one sample, all parts [s]."""
+        """CPU time of one sample, all parts together [s]."""
         return self.decode + self.augment + self.collate
 
     @property
@@ -350,7 +358,7 @@ class InputPipeline(Section):
 
     @property
     def policy(self) -> LoaderPolicy:
-        """The rules this loader follows."""
+        """Rules that this loader follows."""
         if self.loader is LoaderKind.PYTORCH:
             return LoaderPolicy(
                 producers=self.workers,

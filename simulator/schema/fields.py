@@ -1,14 +1,14 @@
-"""Types of the keys of files: text with a unit in, a float in SI units out.
+"""Types of the keys of files, which convert text with a unit to a float in SI units.
 
-A table of a file is a frozen dataclass. The annotation of a field says what its key may hold, the
-text under the field says what it means. Each quantity has two types: ``TimeField`` has to be above
-zero, ``TimeOrZeroField`` may be zero. A bare number is refused, and so is a value beyond anything a
-machine or a job can have.
+A table of a file is a frozen dataclass. The annotation of a field defines the values its key may
+have; the text under the field documents it. Each quantity has two types: ``TimeField`` must be
+above zero, ``TimeOrZeroField`` may be zero. A number without a unit is refused, and so is a value
+beyond anything a machine or a job can have.
 
-A figure of a hardware profile states its source and date: its key holds a small table
-``{ value = "80 GB", source = "vendor", date = "2026-08" }``, where `source` is a key of a
-`sources.toml` or the reference itself; ``verified = false`` marks what was guessed, derived or
-assumed. In the dataclass of the profile the key is its value, and `sources` has the rest.
+A figure of a hardware profile states its source and date: its key holds a small table ``{ value =
+"80 GB", source = "vendor", date = "2026-08" }``, where `source` is a key of a `sources.toml` or the
+reference itself; ``verified = false`` marks a guessed, derived or assumed figure. In the dataclass
+of the profile the field is the value, and `sources` has the rest.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from simulator.schema.provenance import Source
 from simulator.units import Unit
 
 DERIVED: Final = {"derived": True}
-"""Metadata of fields that are not keys: they follow from other fields, or from where keys stand."""
+"""Metadata of fields that are not keys: they follow from other fields, or from where keys are
+stated."""
 REQUIRED: Final = {"required": True}
-"""Metadata of keys that files have to state, though the dataclass has a default."""
+"""Metadata of keys that files must state, though the dataclass has a default."""
 DEPENDS: Final = {"depends": True}
-"""Metadata of keys whose default depends on other keys: `resolve` puts it in where the key is not
-stated, and what the dataclass says holds where nothing else is known."""
+"""Metadata of keys whose default depends on other keys. `resolve` sets it if the key is not stated;
+the default of the dataclass is used where no other key determines it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A table that knows which of its keys the file states."""
+    """A table with the sources of the keys that the file states."""
 
     sources: Mapping[str, Source] = field(default_factory=dict, hash=False, metadata=DERIVED)
     """Sources by key: the file and line, or the option, that states it."""
@@ -47,7 +48,10 @@ class Section:
         return key in self.sources
 
     def stated(self, **keys: str) -> dict[str, Source]:
-        """Return the sources of the keys that are stated, by other names for them."""
+        """Return the sources of those keys that are stated.
+
+        `keys` maps names for the result to keys of this section.
+        """
         return {name: self.sources[key] for name, key in keys.items() if key in self.sources}
 
 
@@ -87,9 +91,9 @@ _LIKELY: Final[dict[Unit, tuple[str, ...]]] = {
     units.BYTE: ("kB", "GB"),
     units.SECOND: ("ms", "s"),
 }
-"""Units that a bare number may be meant in: of small things, of large ones."""
+"""Likely units of a number without a unit: for a small and for a large one."""
 _MANY: Final = 1000.0
-"""From here on a bare number is likely one of bytes or seconds themselves."""
+"""From this value on a number without a unit is likely in bytes or seconds."""
 # Wide enough for a petabyte-scale store or a picosecond, narrow enough that products and
 # quotients of two of them stay finite.
 _SMALLEST: Final[dict[Unit, str]] = {
@@ -123,24 +127,24 @@ _MOST: Final = 1e15
 _HUNDRED: Final = 100.0
 _DECIMAL: Final = re.compile(r"\d{1,6}(?:\.\d{0,6})?", re.ASCII)
 _LARGE: Final = re.compile(r"[,kKMB]|thousand|million|billion")
-"""What tells a large number in words from a number in quotes, which is a slip."""
+"""Pattern that distinguishes a large number as text from a number in quotes, which is a mistake."""
 _PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
 
 
 def refuse(message: str, hint: str = "") -> NoReturn:
-    """Raise the `BadValueError` of a message and a hint."""
+    """Raise a `BadValueError` with a message and a hint."""
     raise BadValueError(message, hint)
 
 
 def nearest(name: str, valid: Sequence[str]) -> str | None:
-    """Return the valid name most like `name`, None if none is close."""
+    """Return the valid name most similar to `name`; None if none is close."""
     folded = {candidate.lower(): candidate for candidate in valid}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.55)
     return folded[close[0]] if close else None
 
 
 def slip_of(name: str, valid: Sequence[str]) -> str | None:
-    """Return the valid name that `name` is but for a slip of the pen, None if none is that close.
+    """Return the valid name of which `name` is a misspelling; None if none is that close.
 
     Examples
     --------
@@ -152,7 +156,7 @@ def slip_of(name: str, valid: Sequence[str]) -> str | None:
 
 
 def nearest_hint(name: str, valid: Sequence[str]) -> str:
-    """Advice on a misspelt name: the nearest valid one; all where none is, or they are few."""
+    """Return a hint for a misspelt name: the nearest valid name, or a list of the valid ones."""
     close = nearest(name, valid)
     meant = f"did you mean '{close}'?" if close else ""
     few = 12
@@ -163,12 +167,12 @@ def nearest_hint(name: str, valid: Sequence[str]) -> str:
 
 
 class Marker(Protocol):
-    """An annotation that reads the values of a key."""
+    """An annotation that parses the values of a key."""
 
     __slots__ = ()
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 - each marker has values of its own
-        """Return what `value` means, or raise a `BadValueError`."""
+        """Return the parsed `value`, or raise a `BadValueError`."""
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the values."""
@@ -176,9 +180,9 @@ class Marker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Marker):
-    """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
+    """Marks a float field as a quantity in `unit`, which may be zero with `zero`.
 
-    `counted` is for rates that people give as a number alone, as they do operations of a store:
+    `counted` is for rates that people give without a unit, such as the operations of a store:
     ``20k`` and ``20000`` are rates per second.
 
     Examples
@@ -210,7 +214,7 @@ class Quantity(Marker):
         return number
 
     def _with_units(self, number: float) -> str:
-        """Return a bare number as it may be meant."""
+        """Return a hint with the likely units of a number without a unit."""
         names = _LIKELY.get(self.unit, ())
         if names and number >= _MANY:
             names = (self.unit.symbol,)
@@ -244,11 +248,11 @@ def _refuse_unit(text: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Number(Marker):
-    """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
+    """Marks a plain number: `low` <= number <= `high`, an integer with `whole`.
 
-    A whole number may not be written as a float, nor are true and false 1 and 0. Text is
-    read where it is a number as people write large ones, such as ``1.28M`` or ``1,281,167``.
-    `above` excludes `low` itself.
+    An integer may not be written as a float, nor are true and false accepted as 1 and 0. Text is
+    accepted where it is a large number such as ``1.28M`` or ``1,281,167``. `above` excludes `low`
+    itself.
     """
 
     low: float = 0.0
@@ -287,12 +291,12 @@ class Number(Marker):
 
 
 def _whole(value: float) -> bool:
-    """Return True if a number with a point is a whole one, short enough to be written out."""
+    """Return True if a float is an integer short enough to be written in full."""
     return value.is_integer() and abs(value) <= _MOST
 
 
 def _spelt(value: object) -> object:
-    """Return the number that a text such as ``1.28M`` means; anything else as it is."""
+    """Return the number in a text such as ``1.28M``; any other value unchanged."""
     if not isinstance(value, str) or not _LARGE.search(value):
         return value
     number = units.parse_count(value)
@@ -303,7 +307,7 @@ def _spelt(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Percent(Marker):
-    """Marks a share of a whole as text in per cent: ``"10%"`` gives 0.1; at most `high`."""
+    """Marks a fraction given as text in per cent: ``"10%"`` gives 0.1; at most `high`."""
 
     high: float = 1.0
 
@@ -381,7 +385,7 @@ class Text(Marker):
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Marks a list that has at least `low` and at most `high` items."""
+    """Marks a list with `low` to `high` items."""
 
     low: int = 0
     high: int | None = None
@@ -430,7 +434,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How an amount varies around its mean: of one sample, one device or one step."""
+    """Variation of a sample, a device or a step around the mean."""
 
     shape: Annotated[Shape, Choice(Shape)] = field(default=Shape.CONSTANT, metadata=REQUIRED)
     """Family of the distribution."""
@@ -459,7 +463,7 @@ _DATE: Final = re.compile(rf"undated|(?:[<>]=)?{_DAY}|{_DAY}\.\.{_DAY}")
 
 @dataclass(frozen=True, slots=True)
 class DateText(Marker):
-    """Marks a text field as a date: day, month, year, a range such as ``>=2025-06``, undated."""
+    """Marks a date as text: day, month, year, a range such as ``>=2025-06``, or undated."""
 
     def read(self, value: object) -> str:
         """Return the date as text; raises a `BadValueError`."""
@@ -487,15 +491,15 @@ class Citation:
     source: TextField
     """Key of a sources.toml, or the reference itself."""
     date: DateField
-    """When the source said so."""
+    """Date of the source."""
     verified: bool = True
-    """False for what was guessed, derived or assumed."""
+    """False for a guessed, derived or assumed figure."""
     note: TextField | None = None
-    """Conditions, or what other sources say."""
+    """Conditions, or values of other sources."""
 
     @property
     def cited(self) -> Source:
-        """Its source, with the key of a sources.toml as the reference."""
+        """Source of the table, with the key of a sources.toml as the reference."""
         return Source(
             reference=self.source, date=self.date, verified=self.verified, note=self.note or ""
         )
@@ -539,7 +543,8 @@ RatedBytePriceFigure = Annotated[RatedBytePriceField, SOURCED]
 class Sourceable:
     """A table whose figures have sources.
 
-    `sources` are by dotted key, from 1 in lists: ``memory``, ``peak.bf16``, ``charges.reads``.
+    `sources` are by dotted key, with list positions from 1: ``memory``, ``peak.bf16``,
+    ``charges.reads``.
     """
 
     sources: Mapping[str, Source] = field(default_factory=dict, metadata=DERIVED)
@@ -547,11 +552,11 @@ class Sourceable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Sourceable):
-    """Keys that the profiles of all kinds of hardware share."""
+    """Keys of the profiles of all kinds of hardware."""
 
     name: str = field(default="", metadata=DERIVED)
     """Name in the catalogue, such as gpu/l4."""
     overlay: bool = False
-    """Keep what the profile of the same name further down the search path says, but for this."""
+    """Whether all other keys are those of the next profile of the same name in the search path."""
     note: TextField = ""
-    """What to know before trusting these figures."""
+    """Remarks on these figures."""

@@ -1,7 +1,7 @@
-"""What a search varies and what it looks for: the sections [sweep] and [goal].
+"""Axes and goals of searches: the sections ``[sweep]`` and ``[goal]``.
 
 `reading.search` reads them, `studies` use them. Keys are the dotted keys of a scenario file,
-metrics the dotted names of `metrics`; both are checked where they are read.
+metrics the dotted names of `metrics`; both are checked when they are read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from simulator.schema.fields import (
 )
 
 Plain: TypeAlias = str | int | float | bool
-"""A value as a scenario file may hold it; quantities are text with their unit."""
+"""A value as in a scenario file; quantities are text with their unit."""
 
 
 class Sampling(StrEnum):
-    """How points are chosen among the axes."""
+    """Selection of points among the axes."""
 
     GRID = "grid"
     """Every combination."""
@@ -43,9 +43,9 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A continuous range of an axis, both ends included, in `unit` (empty: a bare number).
+    """A continuous range of an axis, both ends included, in `unit` (empty: a plain number).
 
-    `whole`: only whole numbers; `logarithmic`: even in the logarithm.
+    `whole`: integers only; `logarithmic`: points are evenly spaced in the logarithm.
     """
 
     low: float
@@ -57,10 +57,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a search: several keys if they vary together (zipped).
+    """One axis of a search: one key, or several keys that vary together (zipped).
 
-    `values` are the points along it, each with one value for every key; empty where `span` gives
-    a range to sample from.
+    `values` are the points along it, each with one value for every key; empty if `span` gives a
+    range to sample from.
     """
 
     keys: tuple[str, ...]
@@ -70,16 +70,16 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """What plan sweep varies: the section [sweep]."""
+    """Axes of plan sweep: the section [sweep]."""
 
     sample: Annotated[Sampling, Choice(Sampling)] = Sampling.GRID
     """Every combination (grid), or points drawn evenly (latin-hypercube, sobol)."""
     points: CountField | None = None
-    """How many points are drawn; required unless every combination is taken."""
+    """Number of points drawn; required unless every combination is taken."""
     seed: CountOrZeroField = 0
     """Seed of the drawn points."""
     where: TextField = field(default="", metadata=DEPENDS)
-    """What a candidate must meet, such as fits.gpu != 'no' and cost.usd_to_train < 500."""
+    """Condition that candidates must meet, such as fits.gpu != 'no' and cost.usd_to_train < 500."""
     over: Mapping[str, object] = field(default_factory=dict)
     """Axes: dotted keys with a range, a list or a pattern, such as "input.workers" = "1..16"."""
     axes: tuple[Axis, ...] = field(default=(), metadata=DERIVED)
@@ -87,7 +87,7 @@ class Axes:
 
 
 class Sense(StrEnum):
-    """Which way a figure is better."""
+    """Direction in which a metric is better."""
 
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
@@ -95,7 +95,7 @@ class Sense(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """A metric, or an expression over metrics, and which way it is better."""
+    """A metric, or an expression over metrics, and the direction in which it is better."""
 
     metric: str
     sense: Sense
@@ -106,13 +106,13 @@ class Spot:
     """Machines bought as spot capacity, which may be taken away."""
 
     interruptions: RateField
-    """How often a machine is taken away, such as 0.05 /h."""
+    """Interruptions of a machine, such as 0.05 /h."""
     restart: TimeOrZeroField
     """Billed time from an interruption to the first step after it, such as 5 min."""
     source: TextField
-    """Who says so."""
+    """Source of these numbers."""
     date: TextField
-    """When it was said."""
+    """Date of the source."""
 
 
 NodesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
@@ -124,9 +124,9 @@ class Limits:
     """Limits of a configuration; None and empty: no limit."""
 
     deadline: TimeField | None = None
-    """Most time the whole job may take, such as 12 h."""
+    """Longest time of the whole job, such as 12 h."""
     budget: MoneyField | None = None
-    """Most the whole job may cost, such as $500."""
+    """Highest cost of the whole job, such as $500."""
     clouds: tuple[TextField, ...] = ()
     """Clouds to choose from; all by default."""
     regions: tuple[TextField, ...] = ()
@@ -138,43 +138,42 @@ class Limits:
     requires: tuple[TextField, ...] = ()
     """What the accelerator must be capable of, such as cuda or bf16."""
     porting: tuple[TextField, ...] = ()
-    """Software of accelerators that the program would be ported to, such as rocm or neuron; by
-    default only accelerators are looked at that it runs on as it is."""
+    """Software of accelerators to which the program would be ported, such as rocm or neuron; by
+    default only accelerators are considered on which it runs unchanged."""
     ram_margin: MarginField = 0.0
     """Share of each machine's RAM that must stay free, such as 10%."""
     gpu_memory_margin: MarginField = 0.0
     """Share of each accelerator's memory that must stay free, such as 5%."""
     where: TextField = field(default="", metadata=DEPENDS)
-    """What a configuration must meet besides, such as utilization.gpu.mean > 0.9."""
+    """Further condition on a configuration, such as utilization.gpu.mean > 0.9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalSection(Limits):
-    """What plan recommend looks for: the section [goal]."""
+    """Objective and limits of plan recommend: the section [goal]."""
 
     maximize: TextField | None = None
-    """A metric to make large, such as cost.samples_per_usd, or an expression over metrics."""
+    """A metric to maximize, such as cost.samples_per_usd, or an expression over metrics."""
     minimize: TextField | None = None
-    """A metric to make small, such as total_time_s, or an expression over metrics."""
+    """A metric to minimize, such as total_time_s, or an expression over metrics."""
     pins: dict[str, object] = field(default_factory=dict)
-    """Keys kept at a value at any cost; the price of each is shown."""
+    """Keys fixed at a value at any cost; the report shows the cost of each."""
     search: dict[str, object] = field(default_factory=dict)
-    """Axes instead of the usual ones, as in sweep.over."""
+    """Axes instead of the default ones, as in sweep.over."""
     spot: Spot | None = None
     """Also consider spot capacity; only on-demand machines by default."""
     alternatives: dict[str, object] = field(default_factory=dict)
-    """Other ways to run the job where its processors hold it up, by name: tables of dotted keys,
-    such as "input.where" = "device" and "input.device_time" = "0.2 ms"."""
+    """Other ways to run a CPU-bound job, by name: tables of dotted keys, such as "input.where" =
+    "device" and "input.device_time" = "0.2 ms"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What the best configuration is, what it must keep, and among which it is looked for.
+    """Objective, limits and search space of plan recommend.
 
-    `pins` are keys that the user wants kept at a value at any cost. `search` are axes
-    instead of the usual ones; `spot` is None where only on-demand machines are considered.
-    `alternatives` are ways to run the job that only the user knows the figures of, as settings by
-    name.
+    `pins` are keys that the user fixes at a value at any cost. `search` are axes instead of the
+    default ones; `spot` is None if only on-demand machines are considered. `alternatives` are other
+    ways to run the job, with figures that only the user knows, as settings by name.
     """
 
     objective: Objective

@@ -1,4 +1,4 @@
-"""Interruptions of a run of days or months, restarts, and jobs that share machines."""
+"""Long runs: interruptions, restarts, checkpoints, and jobs that share machines."""
 
 from __future__ import annotations
 
@@ -32,42 +32,44 @@ FactorField = Annotated[float, Number(low=1.0, high=1e4)]
 class Lemons:
     """A few machines that fail far more often than the others.
 
-    The rate of all machines together stays what `Failures.per_machine` says.
+    The mean rate over all machines stays `Failures.per_machine`.
     """
 
     share: FractionField
     """Share of the machines."""
     factor: FactorField
-    """How many times as often one of them fails; the rate of all together stays."""
+    """Failure rate of one of them over that of the others; the mean over all machines stays the
+    same."""
     excluded: bool = False
-    """Whether one that has failed is replaced for good."""
+    """Whether one that has failed is replaced permanently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spares:
-    """Machines that stand by for failed ones.
+    """Spare machines, which replace failed ones.
 
-    A failed machine is back once a technician has had time for it. A job that lacks a machine
-    waits, or goes on with fewer (`Failures.least_machines`).
+    A failed machine returns once a technician has repaired it. A job that lacks a machine waits, or
+    continues with fewer (`Failures.least_machines`).
     """
 
     count: CountOrZeroField
-    """How many."""
+    """Number of spare machines."""
     repair: TimeField
     """Mean time to repair a machine, such as 2 d."""
     technicians: CountField | None = None
-    """How many repairs go on at once; as many as needed by default."""
+    """Number of simultaneous repairs; no limit by default."""
     variation: SpreadField = 1.0
-    """Standard deviation of the time of a repair over its mean: 1 is exponential, 0 always the same
-    time, all others lognormal."""
+    """Standard deviation of the time of a repair over its mean: 1 is exponential, 0 constant, all
+    others lognormal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     """Time between a failure and the first new step, by part.
 
-    `detection` until a person or a watchdog has noticed, `replacement` until all machines are
-    there, `start` until all ranks have started, `load` until they have read the last checkpoint.
+    `detection`: until a person or a watchdog notices it; `replacement`: until all machines are
+    available; `start`: until all ranks have started; `load`: until they have read the last
+    checkpoint.
     """
 
     detection: Seconds
@@ -77,7 +79,7 @@ class Restart:
 
     @property
     def total(self) -> Seconds:
-        """All of it [s]."""
+        """Total time of a restart [s]."""
         return self.detection + self.replacement + self.start + self.load
 
 
@@ -85,10 +87,11 @@ class Restart:
 class Failures:
     """Rates of interruptions of a run.
 
-    `per_machine` counts failures of one machine, `per_job` those of the job as a whole (software,
-    network), `planned` stops that are known beforehand and lose no work. `doubt` is the standard
-    deviation of the logarithm of the rates: how far another cluster of the same kind may be off.
-    A job goes on with as few as `least_machines` while others are away; None: with all only.
+    `per_machine` counts failures of one machine, `per_job` failures of the job as a whole
+    (software, network), `planned` stops that are known beforehand and lose no work. `doubt` is the
+    uncertainty of the rates: the standard deviation of their logarithm among clusters of the same
+    kind. A job continues with as few as `least_machines` while others are missing; None: it needs
+    all.
     """
 
     per_machine: PerSecond
@@ -103,14 +106,14 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outages:
-    """Times in which all spot machines of a job can be had, each with the time after it without.
+    """Periods in which all spot machines of a job are available, each with the outage after it.
 
-    Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
-    keeps good and bad days together [s]. `notice` is what passes between the word that machines go
-    and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
-    machines can be had, and back to those as soon as they are there; it waits else. The pairs
-    belong to `zones`, to each as many; a simulated run stays in one, and the next life is in the
-    next. Where the times are generated, `others` are those of zones with the same means.
+    Pairs are drawn with equal probability, or follow each other `in_order` as in a recorded trace,
+    which keeps good and bad days together [s]. `notice` is the time between the warning and the
+    interruption. With `fallback` the job continues on on-demand machines during an outage, and
+    returns to spot machines as soon as they are available; otherwise it waits. The pairs are
+    divided evenly among `zones`; a simulated run stays in one zone, and the next run uses the next
+    zone. For generated periods, `others` are those of zones with the same means.
     """
 
     up: tuple[Seconds, ...]
@@ -123,7 +126,7 @@ class Outages:
 
 
 class Target(StrEnum):
-    """First target of a checkpoint; the store gets it in any case."""
+    """First target of a checkpoint; it is copied to the store in any case."""
 
     STORE = "store"
     LOCAL = "local"
@@ -132,10 +135,11 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """A copy of a checkpoint nearer than the store.
+    """A copy of a checkpoint that is nearer than the store.
 
-    It can be loaded `durable` after its writing began, which takes `load`; `outlives_machine`:
-    also after a machine is gone, as one in the memory of a neighbour.
+    It can be loaded `durable` after its writing began, and loading takes `load`.
+    `outlives_machine`: it survives the loss of a machine, as a copy in the memory of a neighbour
+    does.
     """
 
     durable: Seconds
@@ -148,8 +152,8 @@ class Saving:
     """Times of writing a checkpoint.
 
     Training waits for `blocking`; the checkpoint can be loaded `durable` after its writing began
-    (the same where training waits for all of it). `interval` is the work between two of them
-    (infinite: none is written). `near` is a copy that some failures leave.
+    (the same time if training waits for all of it). `interval` is the work between two checkpoints
+    (infinite: none is written). `near` is a nearer copy, which survives some failures.
     """
 
     interval: Seconds
@@ -160,22 +164,23 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints(Section):
-    """Checkpoints of a long run; None: computed from model, store and rates."""
+    """Checkpoints of a long run; values that are None are computed from model, store and rates."""
 
     interval: TimeField | None = None
-    """Training between two checkpoints; that of train.checkpoint_every_steps, or the best one."""
+    """Training between two checkpoints; by default from train.checkpoint_every_steps, else the best
+    one."""
     to: Annotated[Target, Choice(Target)] = Target.STORE
-    """Where a checkpoint goes first: the store, the machine's own drives (local), or the memory of
-    a neighbouring machine (peer); the store gets it in the background then."""
+    """First target of a checkpoint: the store, the machine's own drives (local), or the memory of a
+    neighbouring machine (peer); it is then copied to the store in the background."""
     asynchronous: bool = False
-    """Training waits for the copy to host RAM only, not until the store has it."""
+    """Whether training waits only for the copy to host RAM, not for the store."""
     blocking: TimeOrZeroField | None = None
-    """What training waits for each; from the model and its store by default."""
+    """Time that training waits for each checkpoint; from the model and its store by default."""
     durable: TimeOrZeroField | None = None
-    """From its beginning until it could be loaded; from the model and its store by default."""
+    """Time from its beginning until it can be loaded; from the model and its store by default."""
     load: TimeOrZeroField | None = None
-    """Reading it at a restart; by default through the same store, at the share of its read rate
-    that a published restart reached."""
+    """Time to read it at a restart; by default through the same store, at the share of its read
+    rate that a published restart reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +188,9 @@ class Terms(Section):
     """Limits of a long run, and the number of its simulations."""
 
     deadline: TimeField | None = None
-    """When it is to have ended; its chance is run.deadline_chance."""
+    """Latest end of the run; the probability of meeting it is run.deadline_chance."""
     budget: MoneyField | None = None
-    """What it may cost; its chance is run.budget_chance."""
+    """Highest cost of the run; the probability of meeting it is run.budget_chance."""
     draws: DrawsField = 1000
     """Number of simulated runs."""
 
@@ -197,8 +202,8 @@ class WaitTable:
     mean: TimeField
     """Mean time, such as 1.6 h."""
     variation: SpreadField = 3.0
-    """Standard deviation of that time over its mean, 0 where it is always the same; gaps in 20
-    recorded traces of spot machines have 3 (skypilot-org/spot-traces, 2022-10 to 2023-08)."""
+    """Standard deviation of that time over its mean, 0 for a constant time; gaps in 20 recorded
+    traces of spot machines have 3 (skypilot-org/spot-traces, 2022-10 to 2023-08)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +229,7 @@ class FailuresSection(Section):
     """Failures of the run, and the times of a restart."""
 
     like: TextField | None = None
-    """A published cluster whose rates are taken where none are given, such as rsc-1."""
+    """A published cluster whose rates are used where none are given, such as rsc-1."""
     per_machine: RateOrZeroField | None = None
     """Failures of one machine, such as 0.0065 /d."""
     per_job: RateOrZeroField | None = None
@@ -234,23 +239,24 @@ class FailuresSection(Section):
     planned: RateOrZeroField | None = None
     """Stops that are known beforehand and lose no work."""
     doubt: NumberOrZeroField | None = None
-    """Standard deviation of the logarithm of the rates: 0 where they are sure."""
+    """Standard deviation of the logarithm of the rates: 0 if they are certain."""
     detection: TimeOrZeroField | None = None
-    """From a failure until it is noticed."""
+    """Time from a failure until it is noticed."""
     replacement: TimeOrZeroField | None = None
-    """Until another machine is there."""
+    """Time until another machine is available."""
     start: TimeOrZeroField | None = None
-    """Until all ranks have started."""
+    """Time until all ranks have started."""
     lemons: Lemons | None = None
-    """Machines that fail more often; all are the same by default."""
+    """Machines that fail more often; by default all have the same rate."""
     spares: Spares | None = None
-    """Machines that stand by; a failed machine is replaced in `replacement` by default."""
+    """Spare machines; by default a failed machine is replaced after `replacement`."""
     wait: WaitTable | None = None
-    """How long it takes to rent another machine, where none stands by; not at all by default."""
+    """Time to rent another machine when there is no spare; 0 by default."""
     least_machines: CountField | None = None
-    """The job goes on with as few machines while others are away; it waits for all by default."""
+    """Smallest number of machines with which the job continues while others are missing; by default
+    it waits for all."""
     source: TextField | None = None
-    """Who says so."""
+    """Source of these numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,25 +264,25 @@ class SpotSection(Section):
     """Spot capacity: when all machines of the job are available, and outages."""
 
     trace: TextField | None = None
-    """A CSV file of recorded availability: columns hours and available (1 or 0); replayed."""
+    """A CSV file of recorded availability to replay: columns hours and available (1 or 0)."""
     mean_up: TimeField | None = None
-    """Mean time with machines."""
+    """Mean time with all machines available."""
     mean_down: TimeField | None = None
     """Mean length of an outage."""
     variation: VariationField = 2.0
     """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
-    """Warning before machines go."""
+    """Time between the warning and the loss of machines."""
     fallback: bool = False
-    """While no spot machine can be had the job goes on with machines bought on demand, and back to
-    spot machines as soon as they are there, each time with a restart; it waits by default."""
+    """Whether the job continues on on-demand machines during an outage, and returns to spot
+    machines as soon as they are available, each time with a restart; by default it waits."""
     source: TextField
-    """Who says so."""
+    """Source of these numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
-    """All that a scenario says about interruptions; `notes` says what was taken for granted."""
+    """Interruptions of a scenario by kind; `notes` are the assumptions made about them."""
 
     failures: Failures | None = None
     outages: Outages | None = None
@@ -287,11 +293,11 @@ class Interruptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongRun:
-    """A run that takes `work` if nothing happens, on `machines` that all have to be there.
+    """A run that takes `work` without interruptions, on `machines` that must all be available.
 
-    Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
-    Without `failures` and `outages` nothing happens. `rates_with_fewer` is how fast it goes on
-    without one machine, two and so on, over its rate with all; without those it waits for all.
+    Checkpoints are not part of `work`; `work_doubt` is the standard deviation of its logarithm.
+    Without `failures` and `outages` there are no interruptions. `rates_with_fewer` are the speeds
+    without one machine, two and so on, over the speed with all; if empty, the job waits for all.
     """
 
     work: Seconds
@@ -304,7 +310,7 @@ class LongRun:
 
 
 class Order(StrEnum):
-    """Who is next: the first come, or the most urgent of those that wait. No job is stopped."""
+    """Order of waiting jobs: first come, first served, or most urgent first; no preemption."""
 
     FIFO = "fifo"
     PRIORITY = "priority"
@@ -312,10 +318,10 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledJob:
-    """A job that comes `count` times, each time taking `machines` for a while.
+    """A job that arrives `count` times and uses `machines` each time.
 
-    The first comes at `start`, the others `every` so often: regularly, or at `random`, where that
-    is the mean. Of those who wait, the lowest `priority` is the most urgent. `takes` are equally
+    It first arrives at `start`, then `every` so often: regularly, or at `random` with that mean.
+    Among waiting jobs the one with the lowest `priority` is the most urgent. `takes` are equally
     likely times of one run [s].
     """
 

@@ -99,11 +99,12 @@ class Curve(Citation):
     ranks: CountField
     """Ranks it was measured over."""
     machines: CountField
-    """Machines they were on."""
+    """Machines these ranks were on."""
     regimes: tuple[Regime, ...]
-    """Its regimes."""
+    """Protocols or algorithms, of which the fastest is used at each size."""
     in_switch: bool = False
-    """Whether switches add up, so that the bus bandwidth may be above the link's rate."""
+    """Whether switches reduce data in the network, so that the bus bandwidth may exceed the link's
+    rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ class Link(Profile):
     """A link in one direction."""
 
     kind: Annotated[LinkKind, Choice(LinkKind)]
-    """What it joins."""
+    """Kind of the link, by the devices it connects."""
     peak: ByteRateFigure
     """Datasheet rate of one direction, after line encoding."""
     achievable: ByteRateFigure | None = None
@@ -127,7 +128,7 @@ class Link(Profile):
 
     @property
     def rate(self) -> BytesPerSecond:
-        """The rate to plan with [B/s]: achievable where measured, else the peak."""
+        """Rate to plan with: achievable if measured, else the peak [B/s]."""
         return self.peak if self.achievable is None else self.achievable
 
 
@@ -140,11 +141,11 @@ class Cpu(Profile):
     threads: CountFigure
     """Hardware threads."""
     base_clock: ClockFigure
-    """Clock that all cores hold."""
+    """Clock that all cores sustain."""
     memory_bandwidth: ByteRateFigure | None = None
-    """Peak of the memory of one socket."""
+    """Peak memory bandwidth of one socket."""
     memory: NameFigure = ""
-    """Kind and channels of memory."""
+    """Type and number of channels of the memory."""
     pcie_generation: CountFigure | None = None
     """Generation of its PCIe lanes."""
     power: PowerFigure | None = None
@@ -153,10 +154,11 @@ class Cpu(Profile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnits:
-    """Arithmetic rates of a core: vector units in fp32, and matrix units if it has some.
+    """Arithmetic rates of a core: vector units in fp32, and matrix units if it has any.
 
-    `flop_per_cycle` is the peak, `matrix_per_cycle` that of products in 16 bit; `share` of both at
-    the base clock is reached, and `memory_share` of the memory's rate.
+    `flop_per_cycle` is the peak of vector units, `matrix_per_cycle` that of 16-bit matrix products;
+    `share` is the fraction of both that is reached at the base clock, `memory_share` the fraction
+    of the memory bandwidth.
     """
 
     flop_per_cycle: float
@@ -169,14 +171,14 @@ class VectorUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuPool:
-    """The processors a program may use, all sockets together.
+    """The processors available to a program, all sockets together.
 
-    `threads` is what the operating system shows (vCPUs), `cores` the physical cores behind them.
-    `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core;
-    `contention` how much longer work takes with all cores busy than alone, less 1.
-    `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
-    `taken` are hardware threads that other programs keep busy all the time, waiting in a loop.
-    `vector` is what a core computes of a neural network, where it is known.
+    `threads` is the number of hardware threads that the operating system shows (vCPUs), `cores` the
+    number of physical cores. `smt_worth` is the extra speed of a busy core with a second hardware
+    thread, as a fraction of a core; `contention` is the extra time of work with all cores busy over
+    that with one, as a fraction. `coremark` is the CoreMark of the whole machine, which compares
+    the speed of vCPUs. `taken` is the number of hardware threads that other programs keep busy all
+    the time. `vector` are the arithmetic rates of a core, if known.
     """
 
     cores: float
@@ -193,7 +195,7 @@ class CpuPool:
 
     @property
     def free(self) -> Real:
-        """Hardware threads that are not taken."""
+        """Number of hardware threads that are not taken."""
         return self.threads - self.taken
 
     @property
@@ -202,7 +204,7 @@ class CpuPool:
         return self.capacity_for(self.threads)
 
     def capacity_for(self, threads: Real) -> Real:
-        """Return core-seconds per second for `threads` that are ready to run."""
+        """Return the core-seconds per second that `threads` runnable threads get."""
         own = at_most(at_least(1.0, threads), self.free)
         return capacity_beside(
             own,
@@ -215,7 +217,7 @@ class CpuPool:
 
 
 class PeerTopology(StrEnum):
-    """Connection of the accelerators of one machine."""
+    """Connection between the accelerators of one machine."""
 
     SWITCHED = "switched"
     MESH = "mesh"
@@ -241,9 +243,9 @@ class PcieSwitch:
 class Network:
     """The machine's network attachment, one direction, all cards together.
 
-    `rdma` traffic skips the copy through host memory. `storage_cap` limits volumes that are
-    reached over the provider's storage network (the EBS limit), in addition to the
-    volume's own rate. `link` is the profile of its cards together, with measured collectives.
+    `rdma` traffic skips the copy through host memory. `storage_cap` limits volumes that are reached
+    over the provider's storage network (the EBS limit), in addition to the volume's own rate.
+    `link` is the profile of all cards together, with measured collectives.
     """
 
     bandwidth: BytesPerSecond
@@ -261,9 +263,9 @@ class Host:
     """One machine as bought or rented.
 
     `gpu_count` accelerators of one type `gpu` (None: a CPU-only machine), each on `host_link`,
-    grouped under `switches` (a GPU under none has a root port of its own) and joined by
-    `peer_link` in `peer_topology`. `gpu_sockets` says which socket each GPU is attached to.
-    `local_storage` are the drives inside, `drive_count` of one kind.
+    grouped under `switches` (a GPU under no switch has a root port of its own) and connected by
+    `peer_link` in `peer_topology`. `gpu_sockets` is the socket of each GPU. `local_storage` is the
+    kind of drives inside, `drive_count` their number.
     """
 
     name: str
@@ -292,7 +294,7 @@ class Host:
 
     @property
     def device_rate(self) -> BytesPerSecond | None:
-        """Rate at which an accelerator alone reaches its host [B/s], over its link and uplink."""
+        """Rate between one accelerator alone and its host, over its link and uplink [B/s]."""
         if self.host_link is None:
             return None
         uplinks = (switch.uplink.rate for switch in self.switches if switch.gpus)
@@ -309,10 +311,10 @@ class Hardware(Section):
     machine: TextField
     """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
     count: MachinesField = 1
-    """How many equal machines."""
+    """Number of equal machines."""
     gpu: TextField | None = None
-    """Replace each of its accelerators by this one, such as gpu/h100-sxm5-80gb; all
-    else of the machine stays, but its price is not known then."""
+    """Replace each of its accelerators by this one, such as gpu/h100-sxm5-80gb; everything else in
+    the machine stays, but its price is then unknown."""
     gpus: CountOrZeroField | None = None
     """Accelerators used on each machine; all of them by default."""
     emulated: CountField | None = None
@@ -321,7 +323,7 @@ class Hardware(Section):
     storage: TextField | None = None
     """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
     cache: TextField | None = None
-    """Drives in front of the store that keep what was read once: local, or a store's profile."""
+    """Drives in front of the store that cache the data read: local, or a store's profile."""
     ram: ByteField | None = None
     """What if the machine had this much RAM."""
     vcpus: NumberField | None = None
@@ -329,9 +331,9 @@ class Hardware(Section):
     cores: NumberField | None = None
     """What if it had this many physical cores."""
     smt_worth: FractionField | None = None
-    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    """Extra speed of a busy core with a second hardware thread, as a fraction of a core."""
     contention: NumberOrZeroField | None = None
-    """How much longer work takes with all cores busy than with one, less 1; 0: no longer."""
+    """Extra time of work with all cores busy over that with one, as a fraction; 0: none."""
     memory_bandwidth: ByteRateField | None = None
     """What if its host memory had this bandwidth."""
     storage_bandwidth: ByteRateField | None = None
@@ -341,11 +343,12 @@ class Hardware(Section):
     storage_operations: OperationsField | None = None
     """What if the store answered this many small random reads a second."""
     storage_capacity: ByteField | None = None
-    """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
+    """Capacity of the store; its rent and burst credits are in proportion to it where they depend
+    on it."""
     storage_prefixes: CountField = 1
-    """Prefixes that objects lie under, each with the store's limit of requests for itself."""
+    """Number of prefixes of objects, each with the store's limit of requests for itself."""
     storage_request_rate: ByteRateField | None = None
-    """What if one reader of the store could go no faster than this."""
+    """What if one request to the store had at most this rate."""
     network_bandwidth: ByteRateField | None = None
     """What if each machine's network attachment carried this rate, one way."""
     pcie_bandwidth: ByteRateField | None = None
@@ -365,9 +368,9 @@ class Role(StrEnum):
 class Group:
     """`count` equal machines with one role, reading their samples from `storage`.
 
-    `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for, at
-    `price` where that replaces the catalogue's. `origin` is where the data lies before it is
-    staged or preloaded. `cache` are drives in front of `storage` that keep what was read once.
+    `gpus_per_host` accelerators of each machine are used; the whole machine is paid for, at `price`
+    if that replaces the catalogue's. `origin` is the store of the data before it is staged or
+    preloaded. `cache` are drives in front of `storage` that cache the data read.
     """
 
     name: str
@@ -389,12 +392,12 @@ class Cluster:
 
     @property
     def trainers(self) -> Group:
-        """The group that trains (the first one, if no role says so)."""
+        """The group that trains (the first one, if none has that role)."""
         return next((g for g in self.groups if g.role is not Role.PREPROCESS), self.groups[0])
 
     @property
     def vcpus_per_gpu(self) -> float | None:
-        """Hardware threads of all machines, helpers too, for each accelerator in use."""
+        """Hardware threads of all machines, helpers included, per accelerator in use."""
         used = self.trainers.count * self.trainers.gpus_per_host
         threads = sum(group.count * group.host.cpu.threads for group in self.groups)
         return threads / used if used else None

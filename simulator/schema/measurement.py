@@ -22,29 +22,29 @@ from simulator.schema.provenance import Source
 
 
 class Split(StrEnum):
-    """Use of a row: parameters may be fitted to it, or only tested on it."""
+    """Use of a row: parameters may be fitted to it, or it is for testing only."""
 
     FIT = "fit"
     TEST = "test"
 
 
 class SplitRule(StrEnum):
-    """The rule that splits rows into fit and test where they don't state it."""
+    """Rule that splits rows into fit and test where they don't state it."""
 
     GIVEN = "given"
-    """Every row says so."""
+    """Every row states it."""
     CONFIGURATION = "configuration"
-    """Rows of one configuration together, by `held_out`."""
+    """Rows of a configuration stay together, split by `held_out`."""
     TEST = "test"
-    """Nothing is fitted to any of them."""
+    """All rows are for testing."""
 
 
 REGIME_SEPARATOR: Final = "; "
-"""Stands between the regimes of a row."""
+"""Separator between the regimes of a row."""
 SEPARATOR: Final = "|"
-"""Stands between the parts of a configuration's key."""
+"""Separator between the parts of a configuration's key."""
 HELD_OUT: Final = 4
-"""Of ten configurations, this many are held out for testing, on average."""
+"""Number of configurations in ten, on average, that are held out for testing."""
 
 
 def held_out(key: tuple[str, ...]) -> bool:
@@ -70,8 +70,8 @@ class Row:
 
     `base` is a scenario file or shipped name, `overrides` are ``section.key=value`` as for
     ``--set``. `measured` maps names of metrics to SI values, `spread` some of them to the relative
-    spread of repeats. An `anchor` is the row of its group that per-group constants are fitted to.
-    `excluded` says why a row is not predicted; empty: it is.
+    spread of repeats. An `anchor` is the row of its group to which per-group constants are fitted.
+    `excluded` is the reason why a row is not predicted; empty for a predicted row.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Row:
     excluded: str = ""
 
     def key(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the row's cells in `columns`, labels or keys: its group or configuration."""
+        """Return the row's cells in `columns`: the key of its group or configuration."""
         keys = dict(override.split("=", 1) for override in self.overrides)
         cells = {"id": self.id, "family": self.family, **keys, **self.labels}
         return tuple(cells.get(column, "") for column in columns)
@@ -95,36 +95,36 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A key of a scenario that may be fitted, such as to each group's anchors, between bounds."""
+    """A key of a scenario that may be fitted between bounds, such as to each group's anchors."""
 
     key: TextField
     """Key of the scenario, such as hardware.storage_bandwidth."""
     start: TextField
-    """Where the fit begins, with the key's unit, such as 2 GB/s."""
+    """Start of the fit, with the key's unit, such as 2 GB/s."""
     low: TextField
-    """Least value that makes sense."""
+    """Lowest plausible value."""
     high: TextField
-    """Largest value that makes sense."""
+    """Highest plausible value."""
     why: TextField = ""
-    """What bounds it, for people."""
+    """Reason of the bounds."""
     fallback: bool = False
-    """Fitted only where anchors come out more than a tenth off without it, one after another."""
+    """Fitted only where anchors are more than a tenth off without it, one after another."""
     told_by: TextField = ""
     """Metric that distinguishes it from other constants; a fallback for groups whose anchors lack
     it."""
     pace: TextField = ""
-    """Key of rows that says how fast cores are, a time: a value that was fitted on another
-    submitter's system is as many times as long (--unseen)."""
+    """Key of rows with a time that is a measure of the cores' speed: a value fitted on another
+    submitter's system is scaled in proportion to it (--unseen)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """Largest errors of a family on test rows; beyond them `plan validate` exits with 1."""
+    """Largest errors of a family on test rows; larger ones make `plan validate` exit with 1."""
 
     metric: TextField
     """The measured metric that is judged."""
     family: TextField = ""
-    """The family it holds for; * for all rows of the set together; each family by default."""
+    """Family it is for; * for all rows of the set together; each family by default."""
     median: NumberField | None = None
     """Largest median of the absolute errors."""
     mean: NumberField | None = None
@@ -134,13 +134,13 @@ class Tolerance:
     largest: NumberField | None = None
     """Largest absolute error."""
     target_median: NumberOrZeroField | None = None
-    """The median that is aimed at."""
+    """Target of the median."""
     target_mean: NumberOrZeroField | None = None
-    """The mean that is aimed at."""
+    """Target of the mean."""
     target_p90: NumberOrZeroField | None = None
-    """The 90th percentile that is aimed at."""
+    """Target of the 90th percentile."""
     target_largest: NumberOrZeroField | None = None
-    """The largest error that is aimed at."""
+    """Target of the largest error."""
 
 
 class Baseline(StrEnum):
@@ -159,17 +159,17 @@ class Baseline(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet:
-    """Rows measured in one way, and how predictions of them are judged.
+    """Rows measured in one way, and the rules by which predictions of them are judged.
 
-    `metrics` are the measured columns that are scored, most important first. `configuration`
-    names the labels that make a configuration (its rows stay together in a split), `group_by`
-    those that make a group with anchors of its own, to which the parameters in `fit` are fitted
-    before the group's other rows are predicted. `absolute` lists metrics whose error is a
-    difference (a share such as accelerator utilization), not a fraction of the measured value.
-    `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
-    `submitter` names the labels of the submitter of a group: what was fitted to the groups of
-    others predicts one as if it had not been seen. `misses` says by family and metric why
-    predictions are far off. `serves`: its rows are runs of services, not of jobs.
+    `metrics` are the measured columns that are scored, most important first. `configuration` names
+    the labels that make a configuration, whose rows stay together in a split. `group_by` names
+    those that make a group with its own anchors, to which the parameters in `fit` are fitted before
+    the group's other rows are predicted. `absolute` lists metrics whose error is a difference (a
+    share such as accelerator utilization), not a fraction of the measured value. `regime` is the
+    label with the regimes of a row: errors are shown for each as well. `submitter` names the labels
+    of the submitter of a group, for predicting a group from the constants of others only. `misses`
+    are the reasons of large errors, by family and metric. `serves`: its rows are runs of services,
+    not of jobs.
     """
 
     name: str

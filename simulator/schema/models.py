@@ -38,12 +38,12 @@ from simulator.units import Bytes, Flops, Real, Seconds
 
 
 class Product(NamedTuple):
-    """A matrix product of a forward pass: `rows` x `inner` times `inner` x `columns`, of any model.
+    """A matrix product of a forward pass, `rows` x `inner` times `inner` x `columns`, of any model.
 
-    A convolution is the product of its windows with its weights. `separate` products of this
-    shape are computed side by side, such as those of heads. `share`: of a model's layers, how many
-    have it. `low`: 1 at the precision of linear layers, 0 in 16 bit. `aligned`: share of the rate
-    that the alignment of its sides leaves. `learned`: 1 where its weights have a gradient, 0 where
+    A convolution is the product of its windows with its weights. `separate` products of this shape
+    are computed together, such as those of heads. `share`: fraction of a model's layers that have
+    it. `low`: 1 at the precision of linear layers, 0 in 16 bit. `aligned`: fraction of the rate
+    that is left with the alignment of its sides. `learned`: 1 if its weights have a gradient, 0 if
     they are frozen.
     """
 
@@ -58,31 +58,30 @@ class Product(NamedTuple):
 
 
 class Kind(StrEnum):
-    """Figures of an operator in addition to those of all products and of memory."""
+    """Kind of an operator that has its own fitted figures, besides products and memory traffic."""
 
     OTHER = "other"
-    """What it moves is as counted."""
+    """An operator whose traffic is as counted."""
     PLAIN = "plain"
-    """Norms, sums, activations of a transformer's layer with a plain MLP."""
+    """Norms, sums and activations of a transformer layer with a plain MLP."""
     GATED = "gated"
-    """The same with a gated one."""
+    """Norms, sums and activations of a transformer layer with a gated MLP."""
     ATTENTION = "attention"
-    """One kernel that keeps scores on the chip."""
+    """Fused attention: one kernel that holds the attention scores on the chip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One piece of a forward pass over a batch.
+    """One operator of a forward pass over a batch, and its backward pass.
 
     `flops` and `traffic` (bytes to and from device memory) are those of the forward pass,
-    `backward_flops` and `backward_traffic` of the backward pass. `training_traffic` is what of the
-    forward pass's `traffic` only training moves, such as statistics of a batch. `matrix` work runs
-    on the matrix units at the compute precision, other work at the device's memory speed. `kernels`
-    and `backward_kernels` count the launches it represents: each costs the device some microseconds
-    however little work is in it. `product` is the common shape of its matrix products; None
-    where it is not known. `blocks` are those of threads that its kernels consist of, where they may
-    be too few for the device's units. `head`: it is of the part that gives scores. `kind` says
-    which figures hold for it.
+    `backward_flops` and `backward_traffic` of the backward pass. `training_traffic` is the part of
+    `traffic` that occurs in training only, such as statistics of a batch. `matrix` work runs on the
+    matrix units at the compute precision, other work at the device's memory speed. `kernels` and
+    `backward_kernels` are numbers of launches: each costs the device some microseconds in addition
+    to its work. `product` is the common shape of its matrix products; None if unknown. `blocks` is
+    the number of thread blocks of its kernels, where it may be too small for the device's
+    multiprocessors. `head`: it belongs to the output head. `kind` selects the fitted figures.
     """
 
     name: str
@@ -104,8 +103,8 @@ class Operator:
 class StepTimes:
     """Measured device times of whole steps: `seconds` at `batch_sizes` (samples per device).
 
-    `gpu` and `precision` name what they were measured on; None: the scenario's own device.
-    `channels_last`: images lay so in memory.
+    `gpu` and `precision` are those of the measurement; None: the scenario's own. `channels_last`:
+    the memory format of images.
     """
 
     batch_sizes: tuple[float, ...]
@@ -119,10 +118,10 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
-    """Memory of a forward pass that nothing is learned from [B].
+    """Memory of a forward pass for inference, without weights [B].
 
-    `live` are the largest activations that exist at a time: what a layer reads and writes, and what
-    later layers wait for. `cache` are keys and values, which the next tokens are computed from.
+    `live` are the largest activations that exist at a time: input and output of a layer, and
+    tensors that later layers need. `cache` is the KV cache.
     """
 
     live: Bytes | Real
@@ -130,19 +129,19 @@ class Forward:
 
 
 class Model(Protocol):
-    """What any model family answers."""
+    """Interface of all model families."""
 
     @property
     def name(self) -> str:
-        """Its name in the library."""
+        """Name in the library."""
 
     @property
     def parameters(self) -> float:
-        """Trainable parameters."""
+        """Number of trainable parameters."""
 
     @property
     def dense_parameters(self) -> float:
-        """Those that every step has a gradient for; rows of a table are only if looked up."""
+        """Number of parameters with a gradient in every step, without rows of embedding tables."""
 
     @property
     def step_times(self) -> tuple[StepTimes, ...]:
@@ -150,19 +149,19 @@ class Model(Protocol):
 
     @property
     def sources(self) -> Mapping[str, Source]:
-        """Where its figures came from."""
+        """Sources of its figures."""
 
     @property
     def input_bytes(self) -> Bytes:
-        """Bytes of one sample as the device takes it [B]."""
+        """Size of one input sample as copied to the device [B]."""
 
     @property
     def output_bytes(self) -> Bytes:
-        """Bytes of the results of one sample copied back to the host [B]."""
+        """Size of the results of one sample, which are copied back to the host [B]."""
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """Time of one host core that one sample takes to learn from [s]; 0 on a device."""
+        """CPU time of training on one sample, on one core [s]; 0 if a device does the work."""
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
         """Return the forward pass over `samples` samples, operator by operator."""
@@ -171,18 +170,18 @@ class Model(Protocol):
         """Return the bytes kept for the backward pass of `samples` samples [B]."""
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Memory of a forward pass alone over `samples` samples, without weights."""
+        """Return the peak memory of an inference pass over `samples` samples, without weights."""
 
 
 def forward_flops(model: Model, samples: Real, precision: Precision) -> Real | Flops:
-    """FLOPs of a forward pass over `samples` samples [FLOP]."""
+    """Return the FLOPs of a forward pass over `samples` samples."""
     return sum((op.flops for op in model.operators(samples, precision)), 0.0)
 
 
 _FLOPS_PER_MAC: Final = 2.0
 _STORED_AS_16_BIT: Final = (Precision.FP8, Precision.FP4)
 WIDE: Final = Precision.FP32.bytes_per_element
-"""Bytes of an element that is fp32 at any compute precision, such as a loss."""
+"""Size of an element that is fp32 at any compute precision, such as a loss [B]."""
 
 
 _ADDED: Final = (
@@ -203,20 +202,19 @@ _ADDED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One layer, counted per sample in elements; layers of one name have one shape.
+    """One layer, counted per sample in elements; layers with the same name have the same shape.
 
-    `macs` are multiply-adds of the forward pass, `backward` how many times as many the backward
-    pass takes. `moved` and `moved_back` are activation elements read or written in the forward and
-    backward pass, `wide` and `wide_back` those that are always fp32, `learning` how many
-    of `moved` are for training alone. `weights` are read once
-    a forward pass at any batch, and twice in the backward pass (read, and written as their
-    gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
-    until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
-    `product` is the matrix product of one sample: samples add rows to it or, where it has no
-    weights, more products. `channels` are those that a layer has
-    statistics of. `live` elements exist while it is computed in a forward pass: its input, its
-    output and what later layers wait for. `head`: it is of the part that gives scores. `kind` says
-    which figures hold for it.
+    `macs` are multiply-adds of the forward pass, `backward` those of the backward pass over `macs`.
+    `moved` and `moved_back` are activation elements read or written in the forward and backward
+    pass, `wide` and `wide_back` those that are always fp32, `learning` the part of `moved` that
+    occurs in training only. `weights` are read once per forward pass at any batch size, and twice
+    in the backward pass (read, and written as their gradient). `parameters` counts all trained
+    numbers of the layer. `kept` elements stay in memory until the backward pass, `kept_bytes`
+    likewise if their size doesn't depend on the precision. `product` is the matrix product of one
+    sample: more samples add rows or, if it has no weights, more products. `channels` is the number
+    of channels with batch statistics. `live` elements exist while the layer is computed in a
+    forward pass: its input, its output and tensors that later layers need. `head`: it belongs to
+    the output head. `kind` selects the fitted figures.
     """
 
     name: str
@@ -241,11 +239,11 @@ class Layer:
     kind: Kind = Kind.OTHER
 
     def times(self, count: float) -> Layer:
-        """Return the same layer `count` times over, under one name."""
+        """Return this layer repeated `count` times, as one layer."""
         return replace(self, **{name: getattr(self, name) * count for name in _ADDED})
 
     def operator(self, samples: Real, precision: Precision) -> Operator:
-        """Return the operator that this layer is for `samples` samples at `precision`."""
+        """Return the operator of this layer for `samples` samples at `precision`."""
         element = activation_element(precision)
         weights = self.weights * precision.bytes_per_element
         flops = _FLOPS_PER_MAC * self.macs * samples
@@ -276,14 +274,14 @@ class Layer:
 
 
 def activation_element(precision: Precision) -> Bytes:
-    """Return the bytes of a stored activation [B]; below 16 bit only factors of products shrink."""
+    """Return the size of a stored activation element: 16 bit at lower precisions too [B]."""
     if precision in _STORED_AS_16_BIT:
         return Precision.BF16.bytes_per_element
     return precision.bytes_per_element
 
 
 def merge(layers: Iterable[Layer]) -> tuple[Layer, ...]:
-    """Layers with those of one name added up, in order of first appearance.
+    """Merge layers with the same name by adding up their work, in order of first appearance.
 
     The layers of one name must have one shape (or move memory only), so that the larger of compute
     and memory time of the sum is the sum of the larger ones.
@@ -304,22 +302,23 @@ def _sum(group: list[Layer]) -> Layer:
 
 
 MASK: Final = 1.0 / WIDE
-"""A dropout mask's byte, counted in elements of fp32."""
+"""Size of a dropout mask per value, as a fraction of an fp32 element."""
 
 
 NORM: Final = (2.0, 5.0)
-"""How often a value moves in a norm, forward and backward: twice read in the backward pass, once
-for sums over a row, once for the gradient, which is added up."""
+"""Moves of a value in a norm, forward and backward: the backward pass reads it twice, once for sums
+over a row and once for the gradient, which is added up."""
 SUM: Final = (3.0, 3.0)
-"""Likewise where a branch is added to the other one."""
+"""Moves of a value in the sum of two branches, forward and backward."""
 DROPOUT: Final = (0.0, 2.0)
-"""Likewise in the dropout before that, one kernel with it forward."""
+"""Moves of a value in the dropout before that sum, which is one kernel with it in the forward
+pass."""
 GATE: Final = (3.0, 5.0)
-"""Likewise in a function times the other half of a gated MLP."""
+"""Moves of a value in an activation function times the other half of a gated MLP."""
 FUNCTION: Final = (2.0, 3.0)
-"""Likewise in the activation of a plain MLP."""
+"""Moves of a value in the activation of a plain MLP."""
 TURN: Final = (2.0, 2.0)
-"""Likewise where positions turn it, or where it is laid out again for heads."""
+"""Moves of a value in rotary position embedding or in a transpose of heads."""
 
 
 def pass_over(  # noqa: PLR0913 - a layer of few words
@@ -343,7 +342,7 @@ def pass_over(  # noqa: PLR0913 - a layer of few words
 
 
 def dropped(values: float) -> Layer:
-    """Dropout of `values` probabilities, with a mask of a byte each."""
+    """Return the dropout of `values` attention probabilities, with a mask of one byte each."""
     return Layer(
         name="attention dropout",
         moved=2.0 * values,
@@ -361,11 +360,11 @@ _BACKWARD: Final = 2.0
 class CustomModel:
     """A model as one operator; all figures but `parameters` are per sample.
 
-    `traffic` is what a forward pass moves to and from device memory and `activation` what it keeps
-    for the backward pass, at the compute precision; None: not known, and counted nowhere. Where
-    `element_bytes` is given, both were counted with elements of that size and follow the precision.
-    Compute and traffic of the whole model overlap perfectly, so the time is a lower bound: layers
-    would tell which of them wait for memory.
+    `traffic` is the number of bytes that a forward pass moves to and from device memory,
+    `activation` that stored for the backward pass, at the compute precision; None: unknown, and not
+    counted. If `element_bytes` is given, both were counted with elements of that size and are
+    scaled to the precision. Compute and traffic of the whole model overlap perfectly, so the time
+    is a lower bound: which layers are limited by memory is unknown.
     """
 
     name: str
@@ -382,12 +381,12 @@ class CustomModel:
 
     @property
     def dense_parameters(self) -> float:
-        """All of them."""
+        """Number of parameters with a gradient in every step: all parameters of the model."""
         return self.parameters
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """None: a device does the work [s]."""
+        """CPU time of training per sample, 0: a device does the work [s]."""
         return 0.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
@@ -408,12 +407,12 @@ class CustomModel:
         )
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Return the bytes kept for the backward pass of `samples` samples [B].
+        """Return the size of the activations stored for the backward pass of `samples` samples [B].
 
         Raises
         ------
         NotModelled
-            For any recomputation: totals don't say what it saves.
+            For any recomputation: its saving is unknown for a model given by its totals.
         """
         if recompute is not Recompute.NONE:
             msg = f"recomputing activations of '{self.name}', which is known by its totals only"
@@ -421,7 +420,7 @@ class CustomModel:
         return (self.activation or 0.0) * self._scale(precision) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Return all activations: totals don't say which of them exist at a time."""
+        """Return the memory of all activations, since the layers are unknown."""
         return Forward(live=(self.activation or 0.0) * self._scale(precision) * samples)
 
     def _scale(self, precision: Precision) -> float:
@@ -434,7 +433,7 @@ class CustomModel:
 class CpuOnly:
     """A model without device work: `cpu_seconds` of one core for each sample of an epoch.
 
-    `parameters` are the numbers a trained model holds.
+    `parameters` is the number of values in a trained model.
     """
 
     name: str
@@ -447,21 +446,21 @@ class CpuOnly:
 
     @property
     def dense_parameters(self) -> float:
-        """None: nothing is learned by gradients on a device."""
+        """Number of parameters with gradients on a device, 0."""
         return 0.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """Nothing, for any `samples` and `precision`."""
+        """Return no operators."""
         del samples, precision
         return ()
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Nothing is kept on a device [B]."""
+        """Return the activation memory on a device, 0 [B]."""
         del precision, recompute
         return 0.0 * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Nothing lies on a device."""
+        """Return the memory of a forward pass on a device, 0."""
         del precision
         return Forward(live=0.0 * samples)
 
@@ -471,7 +470,7 @@ _INDEX_BYTES: Final = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dlrm:
-    """A recommendation model: one row of each table is looked up for a sample.
+    """A recommendation model that looks up one row of each embedding table for a sample.
 
     `rows` is the number of rows of all `tables` together, each of `width` values. `bottom` and
     `top` are the layer widths of the MLP over the `dense_features` and of the MLP over all dot
@@ -490,46 +489,46 @@ class Dlrm:
 
     @property
     def parameters(self) -> float:
-        """Trainable parameters, mostly rows of the tables."""
+        """Number of trainable parameters, mostly in embedding tables."""
         return self.rows * self.width + self.dense_parameters
 
     @property
     def dense_parameters(self) -> float:
-        """Weights and biases of the two MLPs."""
+        """Number of weights and biases of the two MLPs."""
         return sum(layer.parameters for layer in self._layers())
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """None: a device does the work [s]."""
+        """CPU time of training per sample, 0: a device does the work [s]."""
         return 0.0
 
     @property
     def input_bytes(self) -> Bytes:
-        """The dense features in fp32 and one 64-bit index a table [B]."""
+        """Size of the dense features in fp32 and one 64-bit index per table [B]."""
         return WIDE * self.dense_features + _INDEX_BYTES * self.tables
 
     @property
     def output_bytes(self) -> Bytes:
-        """One probability in fp32 [B]."""
+        """Size of one probability in fp32 [B]."""
         return WIDE
 
     def looked_up_bytes(self, samples: Real, precision: Precision) -> Real:
-        """Rows that are looked up for `samples` samples, as they are handed on [B]."""
+        """Return the size of the table rows looked up for `samples` samples [B]."""
         return samples * self.tables * self.width * precision.bytes_per_element
 
     @property
     def interactions(self) -> float:
-        """Dot products between the tables' vectors and the bottom MLP's."""
+        """Number of dot products between the vectors of the tables and of the bottom MLP."""
         return (self.tables + 1) * self.tables / 2.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """Return the forward pass over `samples` samples."""
+        """Return the operators of a forward pass over `samples` samples."""
         return tuple(layer.operator(samples, precision) for layer in self._layers())
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Return the bytes kept for the backward pass of `samples` samples [B].
+        """Return the size of the activations stored for the backward pass of `samples` samples [B].
 
-        Full recomputation keeps the looked-up rows only.
+        With full recomputation only the looked-up rows are stored.
         """
         element = activation_element(precision)
         vectors = (self.tables + 1.0) * self.width
@@ -539,7 +538,10 @@ class Dlrm:
         return (vectors + kept) * element * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Return the interaction: vectors, their copy side by side, all products, those picked."""
+        """Return the memory of the interaction or the top MLP, the larger of the two.
+
+        The interaction holds the vectors, their concatenation, all products and the selected ones.
+        """
         vectors = (self.tables + 1.0) * self.width
         joined = self.interactions + self.width
         live = max(2.0 * vectors + (self.tables + 1.0) ** 2 + joined, joined + self.top[0])
@@ -574,7 +576,7 @@ class Dlrm:
 
 
 def _mlp(name: str, widths: tuple[float, ...]) -> Iterator[Layer]:
-    """Matrix products with bias, a ReLU in place after each."""
+    """Yield the layers of an MLP: matrix products with bias, each with an in-place ReLU."""
     for index, (inputs, outputs) in enumerate(pairwise(widths), start=1):
         yield Layer(
             name=f"{name} {index}",

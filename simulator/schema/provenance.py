@@ -1,4 +1,4 @@
-"""Where numbers come from: a source for every figure, an assumption for every choice."""
+"""Provenance of numbers: a source for every figure, an assumption for every choice."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Source:
     """The source of a figure, with its date.
 
     `date` is an ISO date, a month, a year, a range such as ``>=2025-06``, or ``undated``.
-    `verified` is False for a figure that was guessed rather than read or measured.
-    `note` says under which conditions the figure holds.
+    `verified` is False for a figure that was guessed rather than read or measured. `note` states
+    the conditions under which the figure holds.
     """
 
     reference: str
@@ -28,7 +28,7 @@ class Source:
 
     @property
     def oldest(self) -> dt.date | None:
-        """The first day that `date` can mean; None if it can be any day.
+        """First day that `date` can mean; None if it can be any day.
 
         Examples
         --------
@@ -42,7 +42,7 @@ class Source:
 
 
 class Part(StrEnum):
-    """A part of a prediction that figures bear on: of time, of memory, of the bill."""
+    """A part of a prediction that figures affect: time, memory or the bill."""
 
     INPUT = "input"
     COPY = "copy"
@@ -57,9 +57,9 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A figure or choice that a prediction rests on, with its source.
+    """A figure or choice that a prediction is based on, with its source.
 
-    `bears_on` says which parts of the prediction alone; empty where it may be any.
+    `bears_on` are the only parts of the prediction that depend on it; empty: it may be any part.
     """
 
     what: str
@@ -69,5 +69,5 @@ class Assumption:
 
 
 def bearing(found: Iterable[Assumption], *parts: Part) -> tuple[Assumption, ...]:
-    """The same assumptions, each said to bear on some parts of a prediction and on no other."""
+    """Return the assumptions, marked to affect only these parts of a prediction."""
     return tuple(replace(one, bears_on=frozenset(parts)) for one in found)

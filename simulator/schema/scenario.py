@@ -1,4 +1,4 @@
-"""A scenario: the machines, the jobs on them, and how the bill is counted."""
+"""A scenario: the machines, the jobs on them, and the rules of the bill."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from simulator.units import Bytes, at_least, in_common
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPlan(Section):
-    """How the bill is counted."""
+    """Rules of the bill."""
 
     purchase: PurchaseField = Purchase.ON_DEMAND
-    """How machine hours are bought."""
+    """Way to buy machine hours."""
     region: TextField | None = None
-    """Region whose price counts, where a profile has several; its first by default."""
+    """Region of the price, if a profile has several; its first by default."""
     price: PriceOrZeroField | None = None
     """Price of one machine, such as $32.77/h; the profile's by default."""
     provisioning: TimeOrZeroField = 0.0
@@ -50,26 +50,27 @@ class CostPlan(Section):
 class Memory(Section):
     """Host RAM that the job itself does not use.
 
-    What is left out has the default of `footprint`, which is listed as an assumption.
+    Values that are left out have the default of `footprint`, which is listed as an assumption.
     """
 
     operating_system: ByteOrZeroField | None = None
     """RAM of the operating system."""
     application: ByteOrZeroField | None = None
-    """RAM of each process that trains: interpreter, framework, libraries."""
+    """RAM of each training process: interpreter, framework, libraries."""
     page_cache: ByteOrZeroField | None = None
-    """RAM the page cache may use; what is left over by default."""
+    """RAM that the page cache may use; by default all that is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One training, inference or preparation job on the trainers (or any) group.
 
-    `step_times` are the user's own measurements and win over the model's. `remote` workers make
-    batches in addition to (or, with no local ones, instead of) the loader's own. `copies` equal
-    jobs run side by side, each with an equal part of the machine's accelerators and all data.
-    `parallelism` says how one model is split over several of them. `same_chip_reference` is a card
-    with the accelerator's chip, on which the library has a measured step of the model.
+    `step_times` are the user's own measurements and take precedence over the model's. `remote`
+    workers make batches in addition to (or, without local workers, instead of) the loader's own.
+    `copies` equal jobs run at the same time, each with an equal part of the machine's accelerators
+    and all data. `parallelism` states how the model is split over accelerators.
+    `same_chip_reference` is a card with the accelerator's chip, for which the library has a
+    measured step of the model.
     """
 
     mode: Mode
@@ -87,29 +88,29 @@ class Job:
 
     @property
     def stored_bytes(self) -> Bytes:
-        """Bytes of one sample as it lies on the store while the job runs [B]."""
+        """Size of one sample on the store while the job runs [B]."""
         beforehand = self.input.where is Preparation.BEFOREHAND
         return self.input.prepared_bytes_per_sample if beforehand else self.dataset.bytes_per_sample
 
     @property
     def stored_total(self) -> Bytes:
-        """Bytes of all samples as they lie on the store while the job runs [B]."""
+        """Size of all samples on the store while the job runs [B]."""
         return self.dataset.samples * self.stored_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything one prediction needs; `notes` are assumptions made while reading the file.
+    """All inputs of one prediction; `notes` are assumptions made while reading the file.
 
-    `uncertainties` say how well the rates behind the figures are known; without any nothing is
-    uncertain. `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is
-    known of it. `at` names the group whose machines make batches in this view of the scenario; the
-    trainers where it is empty. `interruptions` are what may happen to a long run; None: not asked
-    for. `energy` says where the electricity comes from, `owned` what machines cost to own; None
-    where the file does not. `store` says how the store is used outside the run. `assume_spread`: no
-    spread of samples is stated, so one is assumed where equal samples mislead
-    (`pipeline.loads`). `stated` is the table of a file that states figures of the machine, until
-    the uncertainty of the scenario is known (`confidence.uncertainty.with_uncertainties`).
+    `uncertainties` are those of the rates behind the figures; without any, all rates are certain.
+    `memory_log_sd` is the log deviation of the memory of an accelerator; 0: unknown. `at` names the
+    group whose machines make batches in this view of the scenario; empty: the trainers.
+    `interruptions` are those of a long run; None: not requested. `energy` describes the
+    electricity, `owned` the costs of owned machines; None if the file does not. `store` describes
+    the use of the store outside the run. `assume_spread`: no variation of samples is stated, so one
+    is assumed where equal samples mislead (`pipeline.loads`). `stated` is the table of a file that
+    states figures of the machine, until the uncertainty of the scenario is known
+    (`confidence.uncertainty.with_uncertainties`).
     """
 
     name: str
@@ -131,12 +132,12 @@ class Scenario:
 
     @property
     def site(self) -> Group:
-        """The group whose machines make batches in this view."""
+        """Group whose machines make batches in this view."""
         return next((g for g in self.cluster.groups if g.name == self.at), self.cluster.trainers)
 
     @property
     def producer_threads(self) -> float:
-        """Threads that make one batch in this view."""
+        """Number of threads that make one batch in this view."""
         remote = self.job.remote
         if self.at and remote is not None:
             return remote.threads(self.ranks_served)
@@ -149,17 +150,17 @@ class Scenario:
 
     @property
     def devices(self) -> int:
-        """Accelerators of one job, over all machines; 1 a machine without any."""
+        """Number of accelerators of one job over all machines; 1 per machine without any."""
         trainers = self.cluster.trainers
         return max(1, trainers.gpus_per_host // self.job.copies) * trainers.count
 
     @property
     def ranks_per_host(self) -> int:
-        """Processes on one machine that batches are made for.
+        """Number of processes on one machine that receive batches.
 
-        One for each replica of the model there, which is one for each accelerator where the model
-        is not spread; one on each machine of a replica that is larger than a machine; one a job on
-        a machine without accelerators.
+        One for each replica of the model there, which is one per accelerator if the model is not
+        split; one on each machine of a replica that is larger than a machine; one per job on a
+        machine without accelerators.
         """
         replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
         ranks: int = at_least(self.job.copies, in_common(replicas))
@@ -167,21 +168,21 @@ class Scenario:
 
     @property
     def ranks_served(self) -> int:
-        """Processes of all machines that train, among which workers elsewhere are shared out."""
+        """Number of processes on all training machines, which share the remote workers."""
         return self.ranks_per_host * self.cluster.trainers.count
 
     @property
     def processes_per_host(self) -> int:
-        """Processes that train on one machine: one a GPU, one a job on a machine without."""
+        """Number of training processes on one machine: one per GPU, or one per job without GPUs."""
         return max(self.job.copies, self.cluster.trainers.gpus_per_host)
 
     @property
     def ranks_per_job(self) -> int:
-        """Data-parallel ranks of one job on one machine."""
+        """Number of data-parallel ranks of one job on one machine."""
         return self.ranks_per_host // self.job.copies
 
     @property
     def ranks(self) -> int:
-        """Data-parallel ranks of one job: replicas of its model."""
+        """Number of data-parallel ranks of one job, the replicas of its model."""
         ranks: int = at_least(1, self.devices // self.job.parallelism.devices)
         return ranks

@@ -1,4 +1,4 @@
-"""A service: a language model behind a serving engine, the requests that reach it, its limits."""
+"""A service: a language model behind a serving engine, the load on it, and its SLO."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
 class Batching(StrEnum):
-    """Content of an iteration: everything that is ready, or prompts alone while any wait."""
+    """Content of an iteration: prompts and decoding together, or prompts alone while any wait."""
 
     MIXED = "mixed"
     PREFILL_FIRST = "prefill-first"
 
 
 class Admission(StrEnum):
-    """For how many tokens the cache must have room before a request starts.
+    """Number of tokens for which the cache must have room before a request starts.
 
-    `PROMPT`: those of its prompt. `ESTIMATE`: its prompt, its answer and a part of what running
-    requests have yet to write. `WHOLE`: prompts and answers of all that run, so that none is ever
-    preempted.
+    `PROMPT`: those of its prompt. `ESTIMATE`: its prompt, its answer and a part of the tokens that
+    running requests have yet to write. `WHOLE`: prompts and answers of all running requests, so
+    that none is ever preempted.
     """
 
     PROMPT = "prompt"
@@ -57,14 +57,14 @@ class Admission(StrEnum):
 
 
 class MemoryBase(StrEnum):
-    """Memory that the engine's memory fraction is a fraction of."""
+    """Memory to which the engine's memory fraction refers."""
 
     TOTAL = "total"
     FREE = "free"
 
 
 class Routing(StrEnum):
-    """To which replica a router sends a request: in turn, by chance, or to whom has the fewest."""
+    """Replica to which a router sends a request: in turn, at random, or the least loaded."""
 
     ROUND_ROBIN = "round-robin"
     RANDOM = "random"
@@ -73,49 +73,50 @@ class Routing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autoscaling(Section):
-    """Replicas that come and go with the load, as Kubernetes' horizontal autoscaler has them.
+    """Replicas that follow the load, as with Kubernetes' horizontal autoscaler.
 
-    As many are wanted as bring the requests under way to `target` each, in whole machines of
+    Their number is that at which each has `target` outstanding requests, in whole machines of
     `together` replicas.
     """
 
     least: CountField = 1
-    """Fewest replicas."""
+    """Smallest number of replicas."""
     most: CountField = field(default=1, metadata=DEPENDS)
-    """Most replicas; as many as the machines have accelerators for by default."""
+    """Largest number of replicas; by default as many as fit on the machines' accelerators."""
     target: NumberField
-    """Requests under way that each replica should have."""
+    """Outstanding requests that each replica should have."""
     interval: TimeField = 15.0
-    """Time from one look at the load to the next."""
+    """Time between two measurements of the load."""
     delay: TimeOrZeroField = 300.0
     """Time from the start of a replica to its first request: the machine boots, weights load."""
     hold: TimeOrZeroField = 300.0
-    """A replica goes when for so long none of the looks wanted as many."""
+    """A replica stops when no measurement during this time required it."""
     together: int = field(default=1, metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation(Section):
-    """Speculative decoding: an iteration checks guessed tokens of each sequence all at once."""
+    """Speculative decoding: an iteration verifies several guessed tokens per sequence."""
 
     drafts: CountField
     """Guessed tokens of each sequence in an iteration."""
     accepted: NumberField = field(default=1.0, metadata=DEPENDS)
-    """Tokens that an iteration leaves on average, as engines report it: 1 to drafts + 1."""
+    """Mean number of tokens of a sequence per iteration, as engines report it: 1 to drafts + 1."""
     acceptance: PositiveShareField | None = None
-    """Instead of it: how often a guess is right, if those before it are."""
+    """Instead of it: probability that a guess is right if those before it are."""
     draft: NumberOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Time of a guess over that of an iteration without, and so of weights: 0 for guesses from the
-    text itself, 0.03 by default."""
+    """Time of a guess over that of an iteration without speculation, and likewise its weights: 0
+    for guesses from the text itself, 0.03 by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamic:
     """Batches of a model that answers in one pass, as Triton's dynamic batcher forms them.
 
-    A free device takes the largest of the `preferred` sizes and the maximum that the queue fills;
-    where it fills none it waits until it does, or until the oldest request has waited `delay` [s],
-    and then takes what there is. With an infinite delay batches are always full: static batching.
+    A free device takes the largest size that the queue fills, among the `preferred` sizes and the
+    maximum. If it fills none, the device waits until it does or until the oldest request has waited
+    `delay` [s], and then takes all requests. With an infinite delay batches are always full: static
+    batching.
     """
 
     delay: Seconds = 0.0
@@ -124,38 +125,38 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Prompts that an engine keeps back while answers are written, to compute several at once.
+    """Prompts that an engine delays while it decodes, to compute several at once.
 
     TensorRT-LLM calls the options batch_wait.
     """
 
     iterations: CountField
-    """For how many iterations at most (batch_wait_timeout_iters)."""
+    """Maximum number of iterations (batch_wait_timeout_iters)."""
     share: PositiveShareField = 1.0
-    """They go as soon as they fill this share of an iteration (batch_wait_max_tokens_ratio)."""
+    """Share of an iteration that ends the wait when filled (batch_wait_max_tokens_ratio)."""
     prompts: CountField | None = None
-    """They go as soon as this number waits, such as one for each attention group (enable_balance of
-    attention_dp_config, whose timeout_iters are the iterations)."""
+    """Number of waiting prompts that ends the wait, such as one for each attention group
+    (enable_balance of attention_dp_config, whose timeout_iters are the iterations)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefill(Section):
-    """Replicas that compute prompts and send keys and values to the others, which decode."""
+    """Replicas that compute prompts and send the KV cache to the others, which decode."""
 
     replicas: CountOrZeroField
-    """How many; 0: none, and the others compute prompts too."""
+    """Number of replicas; 0: the others compute prompts too."""
     tensor: DegreeField = field(default=1, metadata=DEPENDS)
-    """Accelerators of each; as many as of the others by default."""
+    """Accelerators of each replica; by default as many as of the others."""
     max_batched_tokens: BatchedField = field(default=8192, metadata=DEPENDS)
-    """Most tokens of their iterations; as of the others by default."""
+    """Most tokens of their iterations; by default as of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """The share of tokens yet to be written that `Admission.ESTIMATE` keeps room for.
+    """Share of the tokens yet to be written for which `Admission.ESTIMATE` reserves room.
 
-    It falls from `start` to `least` over `steps` iterations of decoding since the last preemption,
-    and no answer counts with more than `longest` tokens.
+    It falls from `start` to `least` over `steps` iterations of decoding since the last preemption.
+    No answer counts with more than `longest` tokens.
     """
 
     start: float = 0.7
@@ -171,10 +172,11 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The rules of a serving engine, as its version has them.
+    """The rules of a version of a serving engine.
 
-    `activations_inside` and `graphs_inside` say whether these lie within the memory that the
-    fraction grants, in addition to weights and cache, or outside of it.
+    `activations_inside` and `graphs_inside` state whether activations and recorded graphs use the
+    memory that the memory fraction grants, in addition to weights and cache, or memory outside of
+    it.
     """
 
     name: str
@@ -198,54 +200,53 @@ ANY_ENGINE: Final = Engine(
     graphs_inside=True,
     source=Source(reference="", date="undated"),
 )
-"""Rules of settings whose engine was not looked up yet."""
+"""Rules used before the engine of the settings is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving(Section):
-    """The serving engine and its settings; what is left out is the engine's own default.
+    """The serving engine and its settings; by default the engine's own defaults.
 
-    `rules` are those of the engine's version. In addition to `request_overhead`, each token of a
-    prompt takes `prompt_overhead` before it reaches the scheduler (tokenising), and a token reaches
+    `rules` are those of the engine's version. Each token of a prompt takes `prompt_overhead` before
+    it reaches the scheduler (tokenizing), in addition to `request_overhead`, and a token reaches
     the client `reply_lag` iterations after it was computed. With `dynamic` the model answers in one
-    pass: a prompt is samples, a token of it one, and an answer one token; each request first takes
+    pass: the tokens of a prompt are samples, and an answer is one token; each request first takes
     one of the `host_threads` of its replica for `host_time`.
     """
 
     engine: TextField = "vllm"
-    """Whose rules hold: vllm, sglang or tensorrt-llm; triton for models that answer in one pass."""
+    """Engine: vllm, sglang or tensorrt-llm; triton for models that answer in one pass."""
     version: TextField | None = None
-    """Its version, such as 0.19; the newest known by default."""
+    """Version of the engine, such as 0.19; the newest known by default."""
     tensor: DegreeField = 1
     """Accelerators of one machine that share each layer of a replica."""
     replicas: CountField = field(default=1, metadata=DEPENDS)
-    """Equal engines behind a router; as many as there are accelerators for by default."""
+    """Equal engines behind a router; by default as many as fit on the accelerators."""
     router: Annotated[Routing, Choice(Routing)] = Routing.ROUND_ROBIN
-    """To which replica a request goes: round-robin (usual), random or least-outstanding (usual with
+    """Replica to which a request goes: round-robin (usual), random or least-outstanding (usual with
     triton)."""
     autoscaling: Autoscaling | None = None
-    """Replicas that come and go with the load; always all of them by default."""
+    """Replicas that follow the load; by default all of them always run."""
     speculation: Speculation | None = None
     """Speculative decoding; none by default."""
     prefill: Prefill | None = None
     """Replicas that compute prompts alone, on accelerators of their own; none by default."""
     expert_parallel: bool = False
-    """Whether accelerators hold whole experts, not a part of each."""
+    """Whether each accelerator holds whole experts instead of a part of each expert."""
     attention_groups: DegreeField = 1
-    """Equal groups of a replica's accelerators that hold requests of their own (data-parallel
-    attention: SGLang's enable_dp_attention, TensorRT-LLM's enable_attention_dp, vLLM's
-    data_parallel_size with expert parallelism). Layers after attention are spread over all."""
+    """Equal groups of a replica's accelerators with separate requests (data-parallel attention:
+    SGLang's enable_dp_attention, TensorRT-LLM's enable_attention_dp, vLLM's data_parallel_size with
+    expert parallelism). Layers after attention are spread over all accelerators."""
     held_prompts: Held | None = None
-    """Prompts that wait while answers are written, to be computed several at once; none by
-    default."""
+    """Prompts that wait during decoding, to be computed several at once; none by default."""
     poll_interval: CountField = 1
-    """Iterations between two looks at new requests while answers are written (SGLang's
+    """Iterations between two checks for new requests during decoding (SGLang's
     scheduler_recv_interval)."""
     weights: PrecisionField = Precision.BF16
-    """Number format of the weights and of the products with them."""
+    """Number format of the weights and of matrix products with them."""
     cache: PrecisionField = field(default=Precision.BF16, metadata=DEPENDS)
-    """Number format of keys and values; the engine's choice for these weights by default: bf16,
-    and fp8 with tensorrt-llm where weights have 8 bit or fewer."""
+    """Number format of the KV cache; by default the engine's choice for these weights: bf16, and
+    fp8 with tensorrt-llm if weights have 8 bit or fewer."""
     max_batched_tokens: BatchedField = field(default=8192, metadata=DEPENDS)
     """Most tokens of an iteration (SGLang's chunked_prefill_size); of each of its attention groups
     where the engine counts so (vllm, tensorrt-llm)."""
@@ -254,22 +255,22 @@ class Serving(Section):
     block_tokens: CountField = field(default=16, metadata=DEPENDS)
     """Tokens of a block of the cache."""
     memory_fraction: PositiveShareField = field(default=0.9, metadata=DEPENDS)
-    """Share of an accelerator's memory that the engine takes, as its own option counts it."""
+    """Share of an accelerator's memory for the engine, as its own option defines it."""
     graph_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Memory of recorded graphs on each accelerator."""
+    """Memory of recorded CUDA graphs on each accelerator."""
     chunked_prefill: bool = field(default=True, metadata=DEPENDS)
-    """Whether prompts may be cut where an iteration is full."""
+    """Whether a prompt may be split over iterations when one is full."""
     request_overhead: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Time of a request in addition to its iterations: network, tokenising."""
+    """Time of a request in addition to its iterations: network, tokenizing."""
     max_batch: CountField | None = None
     """Most samples of a batch (triton)."""
     queue_delay: TimeOrZeroField | None = None
-    """For how long a request waits for others at most before a batch goes (triton); 0 s by
+    """Longest time that a request waits for others before a batch starts (triton); 0 s by
     default."""
     preferred_batches: tuple[CountField, ...] | None = None
-    """Sizes that batches should have where there are enough requests (triton)."""
+    """Preferred batch sizes, used if there are enough requests (triton)."""
     static_batches: bool | None = None
-    """Whether batches go only when they are full (triton)."""
+    """Whether a batch starts only when it is full (triton)."""
     host_time: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
     """Time of a host thread for each request before its batch, to decode an image (triton)."""
     rules: Engine = field(default=ANY_ENGINE, metadata=DERIVED)
@@ -280,7 +281,7 @@ class Serving(Section):
 
     @property
     def devices(self) -> int:
-        """Accelerators of all replicas."""
+        """Number of accelerators of all replicas."""
         before = self.prefill
         prompts = 0 if before is None else before.replicas * before.tensor
         return prompts + self.replicas * self.tensor
@@ -300,21 +301,20 @@ class Lengths:
     """Lengths of prompts or answers."""
 
     tokens: NumberField
-    """Their mean; with uniform lengths, the largest."""
+    """Mean length; with uniform lengths, the largest."""
     spread: Annotated[LengthDistribution, Choice(LengthDistribution)] = LengthDistribution.CONSTANT
-    """How they vary: constant, uniform, lognormal or exponential."""
+    """Distribution: constant, uniform, lognormal or exponential."""
     ratio: PositiveShareField = 1.0
-    """Shortest over longest, of uniform lengths, all of which are equally likely; InferenceX draws
-    them with 0.8."""
+    """Shortest over longest of uniform lengths; InferenceX uses 0.8."""
     deviation: NumberOrZeroField = 1.0
-    """Standard deviation over the mean, of lognormal lengths."""
+    """Standard deviation over the mean of lognormal lengths."""
     most: CountField | None = None
-    """The longest, such as the limit of an answer's tokens; longer ones are cut to it, which the
-    mean ignores."""
+    """Largest length, such as the limit of an answer's tokens; longer ones are cut to it, without
+    effect on the stated mean."""
 
     @property
     def mean(self) -> float:
-        """The mean [tokens]."""
+        """Mean length [tokens]."""
         if self.spread is LengthDistribution.UNIFORM:
             return 0.5 * (int(self.ratio * self.tokens) + self.tokens)
         return self.tokens
@@ -324,7 +324,8 @@ class Lengths:
 class ClosedLoop:
     """`concurrency` clients that each send their next request `think` after the last answer.
 
-    All send their first one at the start, and the run ends with the last answer, as benchmarks do.
+    All clients send their first request at the start, and the run ends with the last answer, as in
+    benchmarks.
     """
 
     concurrency: int
@@ -333,11 +334,11 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLoop:
-    """Requests that arrive at `rate`, independent of those before them.
+    """Requests that arrive at `rate`, independent of earlier requests.
 
-    Gaps follow a Gamma distribution of shape `burstiness`: 1 is a Poisson process, less is
-    burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start. With `sources`
-    each of these sends evenly spaced requests, and begins at a moment of its own.
+    Times between arrivals follow a Gamma distribution of shape `burstiness`: 1 is a Poisson
+    process, less is burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start.
+    With `sources` each source sends evenly spaced requests, starting at a random time.
     """
 
     rate: PerSecond
@@ -349,8 +350,8 @@ class OpenLoop:
 class RateCurve:
     """Poisson arrivals at a rate that rises and falls, as over a day.
 
-    It is `rate` at its peak, and goes along straight lines through `shares` of that, evenly spaced
-    over `period` [s], whose end is like its beginning.
+    The rate is `rate` at its peak. It is interpolated linearly between `shares` of the peak, evenly
+    spaced over `period` [s], and is periodic.
     """
 
     rate: PerSecond
@@ -359,7 +360,7 @@ class RateCurve:
 
     @property
     def mean(self) -> PerSecond:
-        """The mean rate [/s]."""
+        """Mean rate [/s]."""
         return self.rate * sum(self.shares) / len(self.shares)
 
 
@@ -375,9 +376,9 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Bytes between clients and a service, for each token of a prompt and of an answer [B].
+    """Network traffic between clients and a service, per token of a prompt and of an answer [B].
 
-    Of a model that answers in one pass for each sample, and for each request.
+    For a model that answers in one pass it is per sample and per request.
     """
 
     prompt_token: Bytes = 0.0
@@ -388,11 +389,11 @@ class Traffic:
 class Load:
     """The requests that reach a service.
 
-    `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
-    for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
-    `shared_prefix` tokens of every prompt are equal, and lie in the engine's cache where it keeps
-    prefixes; of the others `prefix_hit_rate` are found there. `users` is how many people that is,
-    where the load is stated so. `traffic` is what requests and answers take on the network.
+    `requests` is the number of simulated requests; None: enough for a steady state (`OpenLoop`),
+    ten per client (`ClosedLoop`), one period (`RateCurve`), all (`Trace`). The first
+    `shared_prefix` tokens of every prompt are equal, and cached if the engine caches prefixes; of
+    the other tokens the share `prefix_hit_rate` is cached. `users` is the number of people, if the
+    load is stated as such. `traffic` is the network traffic of requests and answers.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
@@ -406,13 +407,13 @@ class Load:
 
     @property
     def is_bulk(self) -> bool:
-        """True if all requests are there from the start."""
+        """True if all requests arrive at the start."""
         return isinstance(self.arrivals, OpenLoop) and math.isinf(self.arrivals.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
-    """Limits of requests, and the share of requests that must keep them."""
+    """SLO: limits on latency, and the share of requests that must meet them."""
 
     first_token: TimeField | None = None
     """Time to the first token, at most."""
@@ -443,17 +444,17 @@ class OnePass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Everything a prediction of serving needs.
+    """All inputs of a prediction of serving.
 
-    `group` are the machines. `products` and `figures` say what products and the engine reach on
-    their accelerators or cores. `owned` says what machines cost that are bought, `energy` where
-    their electricity comes from. `log_sd` is the standard deviation of the logarithm of the forward
-    pass, `overhead_log_sd` that of the time of a request in addition to its iterations. `factors`
-    are those that `products`, `figures` and settings hold already. `notes` are assumptions,
-    `cautions` those of them that a reader must not miss. A model that does not write token after
-    token has `one_pass` instead of products and figures. `reading` is the job that reads what
-    requests hold from a store; None: they are there. `deadline` is by when a goal has all requests
-    of a bulk job answered [s].
+    `group` are the machines. `products` and `figures` are the fitted efficiencies of matrix
+    products and of the engine on their accelerators or cores. `owned` are the costs of owned
+    machines, `energy` describes their electricity. `log_sd` is the standard deviation of the
+    logarithm of the forward pass, `overhead_log_sd` that of the time of a request in addition to
+    its iterations. `factors` are those already included in `products`, `figures` and settings.
+    `notes` are assumptions, `cautions` the assumptions that a reader must not miss. A model that
+    does not generate tokens has `one_pass` instead of products and figures. `reading` is the job
+    that reads the contents of requests from a store; None: requests contain them. `deadline` is the
+    time until which a goal requires all answers of a bulk job [s].
     """
 
     name: str
@@ -479,11 +480,11 @@ class Service:
 
     @property
     def cluster(self) -> Cluster:
-        """Its machines as the only group of a cluster."""
+        """A cluster with the machines as its only group."""
         return Cluster(groups=(self.group,))
 
     @property
     def memory(self) -> Bytes:
-        """Memory of one device: of an accelerator, or of a machine without any [B]."""
+        """Memory of one device: an accelerator, or a machine without any [B]."""
         host = self.group.host
         return host.ram if host.gpu is None else host.gpu.memory

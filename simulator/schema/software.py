@@ -1,4 +1,4 @@
-"""Software of a job: settings, and fitted figures of kernels and of serving engines."""
+"""Software of a job: its settings, and fitted figures of kernels and of serving engines."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from simulator.schema.provenance import Source
 from simulator.units import Bytes, Seconds
 
 SMALL_KERNELS: Final = (22.0, 46.0)
-"""Small kernels of a transformer's layer, forward and backward."""
+"""Number of small kernels in a transformer layer, forward and backward."""
 LAYER_KERNELS: Final = (SMALL_KERNELS[0] + 6.0, SMALL_KERNELS[1] + 12.0)
-"""All of them: with the layer's six matrix products, and two gradients of each."""
+"""Number of all kernels in a transformer layer: also its six matrix products, and two gradients of
+each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductFigures:
-    """Matrix products: `share16` and `share` of the peak, in 16 bit and at the precision chosen.
+    """Fitted figures of matrix products.
 
-    `tile_half`: intensity at which a tile of the output reaches half its best rate. `wave`: what an
-    unfilled last wave of tiles costs of a full one. `fill`: steps along the inner dimension that
-    filling a tile's pipeline takes. `unaligned`: share of the rate left where rows are unaligned.
-    `throttle`: how far the clock sinks when only matrix units work.
+    `share16` and `share`: fractions of the peak, in 16 bit and at the chosen precision.
+    `tile_half`: intensity at which a tile of the output reaches half its best rate. `wave`: cost of
+    an unfilled last wave of tiles as a fraction of a full one. `fill`: steps along the inner
+    dimension that filling a tile's pipeline takes. `unaligned`: fraction of the rate left with
+    unaligned rows. `throttle`: reduction of the clock when only matrix units work.
     """
 
     share16: float
@@ -39,16 +41,16 @@ class ProductFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFigures:
-    """All other kernels.
+    """Fitted figures of all kernels other than matrix products.
 
-    `memory`: share of the device memory's bandwidth. `start`: device time a small kernel takes
-    over its work [s]. `attention` and `attention_backward`: share of the 16-bit peak of the fused
-    kernel, and of that in its backward pass. `gated` and `plain`: traffic of norms and activations
-    of a transformer's layer over what is counted, in training, for gated MLPs and plain ones;
-    `others`: that of all other kernels that only move memory. `cast`: bytes moved for each value
-    brought to 8 bit or less. `loss`: bytes moved for each score [B]. `softmax`: 1 where scale, mask
-    and softmax of attention that is not fused are one kernel, for the shapes that it takes.
-    `unbalanced_context`: how much of the waiting for the busiest part of a sequence is not hidden.
+    `memory`: fraction of the device memory's bandwidth. `start`: device time of a small kernel in
+    addition to its work [s]. `attention` and `attention_backward`: fraction of the 16-bit peak that
+    the fused kernel reaches in the forward and backward pass. `gated` and `plain`: traffic of norms
+    and activations of a transformer layer over the counted traffic, in training, for gated and
+    plain MLPs; `others`: the same for all other kernels that only move memory. `cast`: bytes moved
+    per value cast to 8 bit or less. `loss`: bytes moved per logit [B]. `softmax`: 1 if scale, mask
+    and softmax of unfused attention are one kernel, for the shapes it supports.
+    `unbalanced_context`: exposed fraction of the waiting for the busiest part of a sequence.
     """
 
     memory: float
@@ -66,15 +68,15 @@ class KernelFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFigures:
-    """The host's time to launch kernels, all in seconds but for factors.
+    """Fitted times of the host to launch kernels, in seconds except for factors.
 
-    `forward` and `backward` are those of a kernel of each pass; a layer takes more where scores are
+    `forward` and `backward` are per kernel of each pass; a layer takes more if attention scores are
     not fused (`unfused`) and where a collective is launched (`collective`). `embedding`, `head` and
-    `step` are the rest of a micro-batch and of a step. `factor` multiplies all of them, `experts`
-    is for a layer of experts and pass, `overlapped_experts` how much longer that is where their
-    exchange is overlapped. `jitter`: spread of a rank's launches, which ranks that reduce together
-    wait for. `blend`: how sharply the longer of host and device decides, 1 where launches block.
-    `source` is what they rest on.
+    `step` are the rest of a micro-batch and of a step. `factor` multiplies all of them. `experts`
+    is per layer of experts and pass, `overlapped_experts` the factor on it if their exchange is
+    overlapped. `jitter`: variation of a rank's launches, for which ranks of a reduction wait.
+    `blend`: sharpness of the maximum of host and device time, 1 if launches block. `source` is
+    their evidence.
     """
 
     forward: Seconds
@@ -93,22 +95,21 @@ class LaunchFigures:
 
     @property
     def kernel(self) -> Seconds:
-        """The host's time to launch a kernel, on average over a transformer's layer [s]."""
+        """Time of the host to launch a kernel, averaged over a transformer layer [s]."""
         both = LAYER_KERNELS[0] * self.forward + LAYER_KERNELS[1] * self.backward
         return both / sum(LAYER_KERNELS) * self.factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeFigures:
-    """Communication: shares of links, latencies [s], and what compute hides.
+    """Fitted figures of communication: fractions of link rates, latencies [s], overlap.
 
-    `latency` is the framework's part of a collective inside a machine, added to what NCCL alone
-    takes, `link` the share of NCCL's rate there. `network` is for collectives of tensor
-    parallelism between machines, `network_gradients` for those of data parallelism,
-    `network_sends` for sends between stages, `network_experts` for experts. `part`: what a
-    group that holds some of a machine's devices reaches of its network. `ring`: latency of each
-    rank of a ring over all ranks. `hidden_*`: share that compute hides; `unhidden_*`: share that
-    it does not.
+    `latency` is the framework's part of a collective inside a machine, in addition to the time of
+    NCCL alone; `link` the fraction of NCCL's rate there. `network` is for collectives of tensor
+    parallelism between machines, `network_gradients` for those of data parallelism, `network_sends`
+    for sends between stages, `network_experts` for experts. `part`: fraction of a machine's network
+    rate that a group with some of its devices reaches. `ring`: latency per rank of a ring over all
+    ranks. `hidden_*`: fraction that overlaps with compute; `unhidden_*`: fraction that does not.
     """
 
     latency: Seconds
@@ -129,10 +130,10 @@ class ExchangeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFigures:
-    """Optimizer and gradients: bytes a parameter moves in an update [B], time of a layer [s].
+    """Fitted figures of the optimizer: bytes moved per parameter [B], time per layer [s].
 
-    `accumulated` are the bytes a micro-batch moves to add up the gradient of a parameter [B].
-    `host`: share of host memory's bandwidth that an update there reaches.
+    `accumulated` are the bytes per parameter that a micro-batch moves to add up gradients [B].
+    `host`: fraction of the host memory's bandwidth that an update on the host reaches.
     """
 
     traffic: Bytes
@@ -143,9 +144,9 @@ class UpdateFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertFigures:
-    """Experts: traffic of an activation not fused (`eager`) and fused into products (`fused`).
+    """Fitted figures of experts: traffic of an activation unfused (`eager`) and fused (`fused`).
 
-    Both are factors. `padding`: rows computed over rows chosen where their number is fixed.
+    Both are factors. `padding`: computed rows over selected rows where their number is fixed.
     """
 
     eager: float
@@ -155,19 +156,19 @@ class ExpertFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFigures:
-    """Device memory in addition to what is counted, in bytes but for factors.
+    """Device memory in addition to counted tensors, in bytes except for factors.
 
-    `waste`: what the allocator takes over what is asked of it. `context`, `group` (buffers of a
-    group of ranks that communicate) and `buckets` (of gradients on their way to other ranks, as
-    many of `bucket_bytes` a parameter at most) lie outside of it. `scores`: bytes of a score at the
-    loss. `unread`: 1 where outputs that the backward pass does not read are kept with those it
-    does. `copies`: 1 where 16-bit weights and gradients lie next to sharded or summed ones in fp32.
-    `narrow`: 1 where products below 16 bit keep their inputs as they read them. `separate_gate`: 1
-    where the function of a gated MLP is a kernel of its own, whose output is kept next to the
-    product. `autocast`: 1 where the program's weights are the fp32 ones, so that gradients are as
-    wide. `bucket_copy`: 1 where the buckets of plain data parallelism hold every gradient once
-    more. `live`: sharded parameters that may lie gathered at a time, or as many as two products
-    have; infinite where whole layers are gathered. `sources` say what each rests on.
+    `waste`: memory that the allocator takes over the memory requested. `context`, `group` (buffers
+    of a group of ranks that communicate) and `buckets` (gradient buckets, at most that many of
+    `bucket_bytes` per parameter) are outside of the allocator. `scores`: bytes per logit at the
+    loss. `unread`: 1 if outputs that the backward pass does not read are stored with those it does.
+    `copies`: 1 if 16-bit weights and gradients exist in addition to sharded or summed ones in fp32.
+    `narrow`: 1 if products below 16 bit store their inputs at that precision. `separate_gate`: 1 if
+    the function of a gated MLP is a separate kernel, whose output is stored in addition to the
+    product. `autocast`: 1 if the weights of the program are fp32, so that gradients are too.
+    `bucket_copy`: 1 if the buckets of plain data parallelism hold a copy of every gradient. `live`:
+    number of sharded parameters that may be gathered at a time, or at least those of two products;
+    infinite if whole layers are gathered. `sources` are the evidence of each.
     """
 
     waste: float = 1.0
@@ -187,20 +188,20 @@ class MemoryFigures:
 
 
 BARE_MEMORY: Final = MemoryFigures()
-"""Nothing but what is counted: no context, no waste, no buffers of collectives."""
+"""Memory without any fitted figures: no context, no waste, no buffers of collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """What the software of a scenario reaches on its device.
+    """Fitted figures of a scenario's software on its device.
 
-    `of_layers`: figures of language models hold for the framework, so that their layers are timed
-    with it, and exchange between devices too. `slowness` is a factor of the whole step.
-    `carried_over`: nothing was fitted to this device, framework or precision; figures are those of
-    others. `at_bound` names the figures that the fit would have moved beyond what is physically
-    possible; `sources` say what each was fitted to. `apart` is the factor by which measured rows
-    tell the device's products from those of the rest of its architecture, with the rows; None where
-    none do.
+    `of_layers`: figures of language models are known for the framework, so that their layers are
+    timed with it, and exchange between devices too. `slowness` is a factor of the whole step.
+    `carried_over`: nothing was fitted to this device, framework or precision, and the figures are
+    those of others. `at_bound` names the figures that the fit would have moved beyond a physical
+    bound; `sources` are the evidence of each. `apart` is the factor between the device's products
+    and those of the rest of its architecture in measured rows, with these rows; None if there are
+    none.
     """
 
     product: ProductFigures
@@ -222,37 +223,37 @@ SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFactors:
-    """Speed of parts of a service over that of other services; above 1: faster."""
+    """Speed of parts of a service relative to that of other services; above 1: faster."""
 
     compute: SpeedField = 1.0
-    """Products, and attention of prompts."""
+    """Matrix products, and attention of prompts."""
     device_memory: SpeedField = 1.0
-    """Reading weights, keys and values."""
+    """Reading weights and KV cache."""
     engine: SpeedField = 1.0
-    """The engine's own time of an iteration, of its layers and of each sequence."""
+    """The engine's own time per iteration, per layer and per sequence."""
     request: SpeedField = 1.0
     """Time of a request in addition to its iterations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFigures:
-    """Figures of the forward pass of one serving engine.
+    """Fitted figures of the forward pass of one serving engine.
 
-    `stream` and `cache`: share of the device memory's bandwidth at which weights, and keys and
-    values, are read. `attention`: share of the 16-bit peak of a prompt's attention. `passes`: how
-    often a layer's activations move through memory. `layer`: time of a layer without its work,
+    `stream` and `cache`: fraction of the device memory's bandwidth at which weights and KV cache
+    are read. `attention`: fraction of the 16-bit peak of a prompt's attention. `passes`: number of
+    moves of a layer's activations through memory. `layer`: time of a layer in addition to its work,
     `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
     tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
-    engine's time of an iteration, and of each sequence that takes a token in it [s]. `eager`: how
-    many times as long the host launches the kernels of a layer one by one, in iterations with
-    prompts, as they take in a recorded graph. `request`:
-    what a request takes besides its iterations, from the client and back, and `prompt_token` what
-    each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
-    arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
-    that of those to the host where there are no others. `all_reduce`: latency of an all-reduce over
-    links between devices; `hop`: that of each rank over the host's [s]. `few_rows`: share of the
-    16-bit peak above which no product of sequences that decode comes, where that is known to bind.
-    `shared_reads`: whether keys and values that several heads share are read once for all of them.
+    engine's time per iteration, and per sequence that has a token in it [s]. `eager`: time of
+    launching a layer's kernels one by one over that in a recorded graph, for iterations with
+    prompts. `request`: time of a request in addition to its iterations, from the client and back,
+    and `prompt_token` the time that each token of its prompt adds to that [s]. `lag`: iterations
+    between a token and its arrival at the client. `link`: fraction of the rate of links between
+    devices; `host_link`: that of links to the host where there are no others. `all_reduce`: latency
+    of an all-reduce over links between devices; `hop`: that of each rank over the host's links [s].
+    `few_rows`: upper bound on the fraction of the 16-bit peak of products of decoding sequences, if
+    known. `shared_reads`: whether the KV cache that several heads share is read once for all of
+    them.
     """
 
     stream: float
@@ -279,7 +280,7 @@ class ServingFigures:
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     def faster(self, factors: ServiceFactors) -> ServingFigures:
-        """Return the figures of a service whose parts are so much faster."""
+        """Return the figures of a service whose parts are faster by `factors`."""
         engine, request = factors.engine, factors.request
         return replace(
             self,
@@ -299,19 +300,19 @@ class ServingFigures:
 
 
 class CudaGraphs(StrEnum):
-    """What the host launches as a recorded graph instead of kernel by kernel."""
+    """Part of the work that the host launches as one recorded CUDA graph."""
 
     NONE = "none"
     LOCAL = "local"
     """The framework's own graph of each layer."""
     LAYERS = "layers"
-    """Parts of layers, experts but for their routing left out."""
+    """Parts of layers; of experts, only the routing."""
     FULL = "full"
     """A whole step."""
 
 
 class MemoryFormat(StrEnum):
-    """In which order the values of images lie in memory."""
+    """Memory format of images."""
 
     CHANNELS_FIRST = "channels-first"
     """Channel by channel (NCHW), PyTorch's order; matrix units need them transposed."""
@@ -320,23 +321,23 @@ class MemoryFormat(StrEnum):
 
 
 class Scaling(StrEnum):
-    """How numbers of 8 bit and less are scaled into their range."""
+    """Scaling of numbers of 8 bit and less."""
 
     TENSOR = "tensor"
-    """One factor for a tensor."""
+    """One factor per tensor."""
     BLOCK = "block"
-    """One factor for a small block of values (the MX formats)."""
+    """One factor per small block of values (the MX formats)."""
 
 
 class GradientSum(StrEnum):
-    """How a micro-batch's weight gradients get into the buffer that adds them up."""
+    """Accumulation of a micro-batch's weight gradients."""
 
     SEPARATE = "separate"
-    """A kernel of its own reads them and adds them to the buffer."""
+    """A separate kernel reads them and adds them to the buffer."""
     FUSED = "fused"
     """The matrix product reads and writes the buffer."""
     IN_PLACE = "in-place"
-    """The buffer is what the framework differentiates into; nothing is added."""
+    """The framework differentiates into the buffer; nothing is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,19 +347,19 @@ class Software(Section):
     framework: TextField = "pytorch"
     """Name of the framework."""
     version: TextField = field(default="", metadata=DEPENDS)
-    """Its version, as text."""
+    """Version of the framework, as text."""
     compile: bool = False
-    """Whether the model is compiled (torch.compile and its kin)."""
+    """Whether the model is compiled (torch.compile or similar)."""
     fused_attention: bool = field(default=False, metadata=DEPENDS)
-    """Whether attention runs as one fused kernel; by default as the library's model says."""
+    """Whether attention runs as one fused kernel; by default as in the library's model."""
     memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] = field(
         default=MemoryFormat.CHANNELS_FIRST, metadata=DEPENDS
     )
-    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
-    the framework's own by default."""
+    """Memory format of images on the device: channels-first (NCHW) or channels-last (NHWC); the
+    framework's own by default."""
     cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
-    """What the host launches as one recorded graph: nothing, each layer (the framework's own
-    graphs), parts of layers, or a full step."""
+    """Work that the host launches as one recorded CUDA graph: nothing, each layer (the framework's
+    own graphs), parts of layers, or a full step."""
     blocking_launches: bool = False
     """Whether the host waits for each kernel it launches (CUDA_LAUNCH_BLOCKING)."""
     fused_experts: bool = False
@@ -366,22 +367,22 @@ class Software(Section):
     attention_kernel: TextField = field(default="", metadata=DEPENDS)
     """Name of the fused attention kernel: triton, flash-2 or cudnn; the framework's by default."""
     padded_vocabulary: bool = True
-    """Whether the table of tokens is padded to whole tiles for every tensor-parallel rank."""
+    """Whether the token embedding is padded to whole tiles for every tensor-parallel rank."""
     fp8_recipe: Annotated[Scaling, Choice(Scaling)] = Scaling.TENSOR
-    """How numbers of 8 bit and less are scaled: tensor by tensor, or block by block."""
+    """Scaling of numbers of 8 bit and less: tensor by tensor, or block by block."""
     gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
-    """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
+    """Accumulation of the weight gradients of micro-batches: by a separate kernel, fused into the
     matrix product, or in-place; the framework's usual way by default."""
     compiled_loss: bool = field(default=False, metadata=DEPENDS)
-    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
+    """Whether the loss is compiled too, which saves copies of the logits; as compile by default."""
     chunked_loss: bool = False
-    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
-    together."""
+    """Whether the head and the loss process the tokens in parts, so that the logits never exist in
+    memory all at once."""
     profiled_kernels: bool = False
-    """Whether the step is put together from kernels timed one by one on a cool device."""
+    """Whether the step is the sum of kernels timed one by one on a cool device."""
     degraded: bool = False
-    """Whether it ran while the machines had a fault that was found later."""
+    """Whether the machines had a fault during the run that was found later."""
     kernels: Kernels | None = field(default=None, metadata=DERIVED)
-    """What its kernels and exchanges reach on the device."""
+    """Fitted figures of its kernels and exchanges on the device."""
     memory: MemoryFigures = field(default=BARE_MEMORY, metadata=DERIVED)
-    """What its allocator and libraries take of a device, in addition to what is counted."""
+    """Device memory of its allocator and libraries, in addition to counted tensors."""

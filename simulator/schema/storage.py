@@ -1,4 +1,4 @@
-"""Stores: disks, volumes, file systems, object stores."""
+"""Stores: disks, volumes, file systems and object stores, with their prices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Scope(StrEnum):
     """Kind of access to a store.
 
     ``local``: over PCIe; ``volume``: a provider's block volume over the machine's own storage
-    network; ``network``: a file system over the network; ``object``: by requests over it.
+    network; ``network``: a file system over the network; ``object``: an object store, by requests
+    over the network.
     """
 
     LOCAL = "local"
@@ -49,48 +50,48 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier(Citation):
-    """A price of bytes, up to an amount of a month."""
+    """One tier of the price of bytes: the price up to a monthly amount."""
 
     value: BytePriceField
-    """The price."""
+    """Price of the tier."""
     to: ByteField | None = None
-    """Up to which amount of a month, counted from nothing; all above where it is left out."""
+    """Monthly amount up to which the price applies, counted from 0; unlimited by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """Charges for a store in addition to the rent of what it holds; None: no source states it."""
+    """Charges for a store in addition to the rent of its contents; None: no source states it."""
 
     region: TextField
-    """Where these prices, and the rent, hold."""
+    """Region of these prices and of the rent."""
     by_capacity: bool = False
-    """Whether rent is paid for the whole capacity, where one is known, not for what is stored."""
+    """Whether rent is paid for the whole capacity, if known, instead of the stored bytes."""
     rent_to: ByteFigure | None = None
-    """Size up to which the rent holds; above it a byte is cheaper."""
+    """Size up to which the rent applies; above it a byte is cheaper."""
     reads: RequestPriceFigure | None = None
-    """Price of a request that reads."""
+    """Price of a read request."""
     writes: RequestPriceFigure | None = None
-    """Price of a request that writes."""
+    """Price of a write request."""
     operations: OperationPriceFigure | None = None
-    """Price of operations a second that are held ready."""
+    """Price of provisioned operations per second."""
     free_operations: RateFigure | None = None
-    """Operations a second that are included in the rent."""
+    """Operations per second that are included in the rent."""
     operations_to: RateFigure | None = None
-    """Operations a second up to which their price holds; above it one is cheaper."""
+    """Operations per second up to which their price applies; above it one is cheaper."""
     throughput: RatedBytePriceFigure | None = None
-    """Price of bytes a second that are held ready."""
+    """Price of provisioned throughput."""
     free_throughput: ByteRateFigure | None = None
-    """Bytes a second that are included in the rent."""
+    """Bytes per second that are included in the rent."""
     other_region: BytePriceFigure | None = None
-    """Price of bytes that are read from another region of the same cloud."""
+    """Price of bytes read from another region of the same cloud."""
     internet: tuple[Tier, ...] = ()
-    """Price of bytes that are read from elsewhere, by the amount of a month."""
+    """Price of bytes read from outside the cloud, by monthly amount."""
     unpriced: tuple[TextField, ...] = ()
-    """What is charged as well, at a price that no source states."""
+    """Further charges at a price that no source states."""
 
 
 class LimitedBy(StrEnum):
-    """Scope of a limit of requests: more prefixes raise a limit by prefix only."""
+    """Scope of a limit of requests: more prefixes raise only a limit per prefix."""
 
     PREFIX = "prefix"
     BUCKET = "bucket"
@@ -102,25 +103,25 @@ class Burst:
     """Operations above a baseline while credits last, in proportion to the size of the store."""
 
     per: ByteFigure
-    """Size of the store that the other figures are those of."""
+    """Size of the store for which the other figures are stated."""
     metered: bool = False
-    """Whether its size is that of what is stored; its capacity otherwise, and where that is not
-    known, nothing here holds."""
+    """Whether its size is that of the stored data; otherwise its capacity, and if that is unknown,
+    none of this applies."""
     baseline: RateFigure
-    """Operations a second that are always available."""
+    """Operations per second that are always available."""
     burst: RateFigure = 0.0
-    """Operations a second while credits last."""
+    """Operations per second while credits last."""
     credits: CreditsFigure = 0.0
-    """Operations beyond the baseline that can be had at first."""
+    """Operations beyond the baseline that are available at first."""
     least_baseline: RateFigure = 0.0
     """Baseline of a small store."""
     least_burst: RateFigure = 0.0
-    """Operations a second of a small store while credits last."""
+    """Operations per second of a small store while credits last."""
     least_credits: CreditsFigure = 0.0
     """Credits of a small store."""
 
     def mean_rate(self, size: Bytes, amount: float) -> float:
-        """Return the mean rate of a store of `size` bytes for `amount` of requests [/s]."""
+        """Return the mean rate at which a store of `size` bytes serves `amount` requests [/s]."""
         share = size / self.per
         baseline = max(self.least_baseline, self.baseline * share)
         burst = max(baseline, self.least_burst, self.burst * share)
@@ -128,7 +129,7 @@ class Burst:
         return float(burst_rate(amount, baseline, burst, saved))
 
     def needed_for(self, rate: float) -> Bytes:
-        """Return the size from which on the baseline alone is so high a rate [/s]."""
+        """Return the size of the store from which the baseline alone reaches `rate` [/s]."""
         return self.per * rate / self.baseline
 
 
@@ -137,15 +138,15 @@ class BandwidthBurst(Burst):
     """Throughput above a baseline while credits last, in proportion to the size of the store."""
 
     baseline: ByteRateFigure
-    """Bytes a second that are always available."""
+    """Bytes per second that are always available."""
     burst: ByteRateFigure = 0.0
-    """Bytes a second while credits last."""
+    """Bytes per second while credits last."""
     credits: ByteFigure = 0.0
-    """Bytes beyond the baseline that can be had at first."""
+    """Bytes beyond the baseline that are available at first."""
     least_baseline: ByteRateFigure = 0.0
     """Baseline of a small store."""
     least_burst: ByteRateFigure = 0.0
-    """Bytes a second of a small store while credits last."""
+    """Bytes per second of a small store while credits last."""
     least_credits: ByteFigure = 0.0
     """Credits of a small store."""
 
@@ -155,55 +156,55 @@ class Storage(Profile):
     """A store as one host sees it."""
 
     scope: Annotated[Scope, Choice(Scope)]
-    """Inside the machine, over the network, or by object requests."""
+    """Kind of access: inside the machine, over the network, or by object requests."""
     read_bandwidth: ByteRateFigure = field(default=0.0, metadata=DEPENDS)
-    """Datasheet read rate; may be left out where one was measured."""
+    """Datasheet read rate; may be left out if a measured rate is given."""
     write_bandwidth: ByteRateFigure | None = None
     """Datasheet write rate."""
     achievable_read_bandwidth: ByteRateFigure | None = None
-    """Read rate measured."""
+    """Measured read rate."""
     read_operations: RateFigure | None = None
-    """Small random reads a second."""
+    """Small random reads per second."""
     write_operations: RateFigure | None = None
-    """Small random writes a second."""
+    """Small random writes per second."""
     operation_size: ByteFigure | None = None
-    """Most bytes of one operation."""
+    """Largest size of one operation."""
     read_latency: TimeFigure = 0.0
     """Time before the first byte of a read."""
     write_latency: TimeFigure = 0.0
-    """Time before a write is taken."""
+    """Time until a write is accepted."""
     open_latency: TimeFigure = 0.0
     """Time to open a file."""
     request_rate: ByteRateFigure | None = None
-    """Fastest that one request of an object store goes."""
+    """Highest rate of one request to an object store."""
     request_limit: RateFigure | None = None
-    """Requests a second that an object store answers."""
+    """Read requests per second that an object store serves."""
     write_request_limit: RateFigure | None = None
-    """Requests a second that an object store takes to write."""
+    """Write requests per second that an object store serves."""
     limited_by: Annotated[LimitedBy, Choice(LimitedBy)] | None = None
-    """What these limits hold for: a prefix, a bucket or an account."""
+    """Scope of these limits: a prefix, a bucket or an account."""
     burst_operations: Burst | None = None
-    """Operations that last for some time only."""
+    """Operations in bursts, while credits last."""
     burst_bandwidth: BandwidthBurst | None = None
-    """Throughput that lasts for some time only."""
+    """Throughput in bursts, while credits last."""
     capacity: ByteFigure | None = None
-    """Size."""
+    """Capacity of the store."""
     price: StoragePriceFigure | None = None
-    """Price for what it holds."""
+    """Price of the stored bytes."""
     charges: Charges | None = None
-    """What is charged in addition."""
+    """Charges in addition to that price."""
     clouds: tuple[TextField, ...] = ()
-    """Clouds whose machines alone can reach it; any machine if none is named."""
+    """Clouds whose machines can reach it; all machines if empty."""
 
     @property
     def read_rate(self) -> BytesPerSecond:
-        """The read rate to plan with [B/s]: achievable where measured, else the datasheet's."""
+        """Read rate to plan with: achievable if measured, else the datasheet's [B/s]."""
         measured = self.achievable_read_bandwidth
         return self.read_bandwidth if measured is None else measured
 
     @property
     def full_rate_size(self) -> Bytes | None:
-        """The capacity that keeps its full rates up without credits [B]; None: none is needed."""
+        """Capacity that sustains the full rates without credits [B]; None if none are needed."""
         bandwidth, operations = self.burst_bandwidth, self.burst_operations
         sizes = list[Bytes]()
         if bandwidth is not None and not bandwidth.metered:
@@ -214,19 +215,19 @@ class Storage(Profile):
 
     @property
     def priced(self) -> bool:
-        """True if its rent is known, and nothing is charged at a price that is not."""
+        """True if its rent and the prices of all charges are known."""
         return self.price is not None and not (self.charges and self.charges.unpriced)
 
     def rented(self, size: Bytes) -> Bytes:
-        """Return the bytes that rent is paid for with `size` stored [B].
+        """Return the bytes for which rent is paid with `size` bytes stored [B].
 
-        All where capacity is paid.
+        The whole capacity if rent is by capacity.
         """
         whole = self.charges is not None and self.charges.by_capacity
         return max(size, self.capacity) if whole and self.capacity is not None else size
 
     def standing(self, size: Bytes) -> UsdPerSecond | None:
-        """Return the cost of the store while it holds `size` [$/s]; None if unknown."""
+        """Return the cost of the store while it holds `size` bytes [$/s]; None if unknown."""
         if self.price is None:
             return None
         ready = (provisioned_price(*rate) for rate in self.provisioned.values())
@@ -234,7 +235,7 @@ class Storage(Profile):
 
     @property
     def provisioned(self) -> Mapping[str, tuple[float, float, float]]:
-        """Rates held ready at a price of their own, by field: rate, free part [/s], price [$]."""
+        """Provisioned rates with their own price, by name: rate, free part [/s], price [$]."""
         charges, found = self.charges, {}
         if charges is None:
             return {}
@@ -248,4 +249,4 @@ class Storage(Profile):
 
 
 NO_STORE: Final = Storage(name="no store", scope=Scope.LOCAL, read_bandwidth=1.0)
-"""Where nothing is read: one byte a second, so that what reads from it all the same is seen."""
+"""Placeholder where nothing is read: one byte per second, so that an unintended read is noticed."""

@@ -1,11 +1,10 @@
 """Training of a model: batch, precision, optimizer, length, checkpoints, parallelism.
 
-A *replica* is one copy of the model: ``tensor x pipeline x context`` devices that together take
-one micro-batch at a time. Replicas work on different samples and add up their gradients. Experts
-and sharded state are spread over the replicas' devices, so they add none of their own.
-
-Degrees are named as in Megatron-LM and PyTorch; see Narayanan et al., "Efficient Large-Scale
-Language Model Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473.
+A *replica* is one copy of the model: ``tensor x pipeline x context`` devices that together take one
+micro-batch at a time. Replicas work on different samples and add up their gradients. Experts and
+sharded state are spread over the replicas' devices and need no devices of their own. Degrees are
+named as in Megatron-LM and PyTorch; see Narayanan et al., "Efficient Large-Scale Language Model
+Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from simulator.units import in_common
 
 
 class ServiceMode(StrEnum):
-    """Kind of a file that has a ``mode``."""
+    """Kind of a file that states a ``mode``."""
 
     SERVE = "serve"
 
 
 class Mode(StrEnum):
-    """What a job does."""
+    """Kind of a job."""
 
     TRAIN = "train"
     INFER = "infer"
@@ -51,12 +50,12 @@ class Mode(StrEnum):
 
     @property
     def learns(self) -> bool:
-        """True if a model is trained, with or without actors: such jobs take steps."""
+        """True if a model is trained, with or without actors: such jobs have optimizer steps."""
         return self in {Mode.TRAIN, Mode.ROLLOUT}
 
 
 class Optimizer(StrEnum):
-    """Named for its state: `state_bytes` in `equations.memory` says what each one keeps."""
+    """Optimizers, by their state: `state_bytes` in `equations.memory` has the size of each."""
 
     NONE = "none"
     SGD = "sgd"
@@ -72,25 +71,25 @@ _SAME_STATE: Final = (
     ("adamw-8bit", "adam-8bit"),
     ("nesterov", "momentum"),
 )
-"""Optimizers that keep as much for each parameter as another one does."""
+"""Optimizers with the same state per parameter as another one."""
 OptimizerField = Annotated[Optimizer, Choice(Optimizer, also=_SAME_STATE)]
 
 
 class Recompute(StrEnum):
-    """Which activations are computed again in the backward pass instead of kept."""
+    """Activations that are recomputed in the backward pass instead of stored."""
 
     NONE = "none"
     SELECTIVE = "selective"
-    """Attention's scores and what follows from them."""
+    """Attention scores and the tensors computed from them."""
     OPERATORS = "operators"
-    """Every second matrix product and all that is not one."""
+    """Every second matrix product and all other operators."""
     MODULES = "modules"
     """Small modules: norms, activation functions, projections up."""
     FULL = "full"
 
 
 class Trained(StrEnum):
-    """Which parameters learn; the others are frozen."""
+    """Trainable parameters; the others are frozen."""
 
     ALL = "all"
     LORA = "lora"
@@ -102,7 +101,7 @@ class Trained(StrEnum):
            https://arxiv.org/abs/2106.09685
     """
     HEAD = "head"
-    """The last layer, which gives scores, behind a frozen rest."""
+    """The output head only; the rest is frozen."""
 
 
 class Targets(StrEnum):
@@ -111,14 +110,14 @@ class Targets(StrEnum):
     QUERIES_VALUES = "queries-values"
     QUERIES_KEYS_VALUES = "queries-keys-values"
     ATTENTION = "attention"
-    """Those and attention's output."""
+    """Queries, keys, values and the output of attention."""
     LINEAR = "linear"
-    """Those and the products of the MLP."""
+    """Those of attention and of the MLP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """Low-rank adapters: a product of `rank` columns and one of `rank` rows next to each target.
+    """Low-rank adapters: products of `rank` columns and `rank` rows parallel to each target.
 
     `joined`: queries, keys and values have one adapter, and so have the two halves of a gated MLP,
     since the framework computes them as one product.
@@ -136,17 +135,17 @@ class Evaluation:
     samples: Annotated[float, Number(low=1.0, whole=True)]
     """Samples evaluated, over all machines."""
     every_epochs: NumberField = 1.0
-    """Epochs between two passes."""
+    """Number of epochs between two passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train(Section):
-    """How the model is trained."""
+    """Training settings of a job."""
 
     batch_size: Annotated[float, Number(low=1.0, high=1e8, whole=True)]
     """Samples each data-parallel rank takes per forward pass."""
     mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
-    """What the job does: train; infer and rollout (a policy that acts) only run the forward pass;
+    """Kind of the job: train; infer and rollout (a policy that acts) only run the forward pass;
     prepare reads, works and writes output_bytes_per_sample, without a model."""
     copies: Annotated[int, Number(low=1.0, high=1e4, whole=True)] = 1
     """Equal, independent jobs side by side; each has an equal part of the accelerators."""
@@ -155,57 +154,57 @@ class Train(Section):
     accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] = field(
         default=1, metadata=DEPENDS
     )
-    """Forward and backward passes per optimizer step; by default as many as global_batch_size asks
-    for, else 1."""
+    """Forward and backward passes per optimizer step; by default from global_batch_size, else 1."""
     epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
     """Passes over the data; may be a fraction."""
     precision: PrecisionField = field(default=Precision.FP32, metadata=DEPENDS)
     """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
     gradient_precision: PrecisionField | None = None
-    """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
+    """Number format of exchanged gradients; by default fp32 if weights are stored so, else 16
+    bit."""
     accumulation_precision: PrecisionField | None = None
-    """What gradients of several batches are added up in; by default as they are exchanged."""
+    """Number format in which gradients of several batches are added up; by default as exchanged."""
     trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
-    """Trainable parameters: all of them, adapters of frozen ones (LoRA), or the last layer."""
+    """Trainable parameters: all, adapters of frozen layers (LoRA), or the last layer."""
     lora_rank: CountField | None = None
-    """Rank of those adapters; 16 by default."""
+    """Rank of the adapters; 16 by default."""
     lora_targets: Annotated[Targets, Choice(Targets)] | None = None
     """Products of a layer that have an adapter; linear (all but those of experts) by default."""
     frozen_precision: PrecisionField | None = None
-    """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
-    compute. Narrower ones are brought to that for each pass."""
+    """Number format of stored frozen weights, such as fp4 for QLoRA; by default that of the
+    computation. Narrower weights are converted to it for each pass."""
     optimizer: OptimizerField = field(default=Optimizer.MOMENTUM, metadata=DEPENDS)
-    """Optimizer, for the memory of its state; momentum by default, none outside training."""
+    """Optimizer, which determines the memory of its state; momentum by default, none outside
+    training."""
     mixed_precision: bool = False
-    """Whether weights are kept in fp32 in addition to the compute precision; false by default."""
+    """Whether fp32 weights are stored in addition to the compute precision; false by default."""
     recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
-    """Which activations are computed again in the backward pass."""
+    """Activations that are recomputed in the backward pass."""
     recompute_share: PositiveShareField = 1.0
-    """Share of the layers in which they are, such as 0.5 for every second one; the others keep
-    all."""
+    """Share of the layers with recomputation, such as 0.5 for every second one; the others store
+    all activations."""
     sync_every_step: bool = False
     """Whether the program waits for the device after each step, to read the loss."""
     straggling: NumberOrZeroField = 0.0
-    """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
-    so it costs the more the more ranks there are."""
+    """Mean random delay of a rank's step as a share of its compute time; all ranks wait for the
+    slowest, so it costs more with more ranks."""
     device_spread: Spread = CONSTANT
-    """Time of one device's compute over the mean device's, the same in all steps; all wait for the
-    slowest device."""
+    """Variation of compute time among devices, constant over steps; all wait for the slowest
+    device."""
     step_jitter: Spread = CONSTANT
-    """Time of a device's compute in one step over its mean; all wait for the slowest device."""
+    """Variation of a device's compute time among steps; all wait for the slowest device."""
     step_overhead: TimeOrZeroField = 0.0
     """Time in each step that the device waits for the program: logging, statistics, callbacks."""
     host_threads: NumberOrZeroField = field(default=0.0, metadata=DEPENDS)
-    """Hardware threads that each training process keeps busy while its device works: it launches
-    kernels and waits in a loop. 1 by default; none where input.cost_basis is vcpu, as the cost was
-    then measured with everything running."""
+    """Hardware threads that each training process occupies while its device works: it launches
+    kernels and polls. 1 by default; 0 if input.cost_basis is vcpu, as the cost was then measured
+    with everything running."""
     exchange_delay: TimeOrZeroField = 0.0
-    """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
+    """Time in each step in which ranks negotiate, pack and unpack the exchange."""
     exchange_contention: NumberOrZeroField = 0.0
-    """Longer compute, as a share of the gradients' exchange that overlaps it."""
+    """Additional compute time, as a share of the gradients' exchange that overlaps it."""
     overlap_communication: bool = field(default=True, metadata=DEPENDS)
-    """Whether gradients are exchanged while the backward pass goes on; as the framework does by
-    default."""
+    """Whether gradients are exchanged during the backward pass; by default as in the framework."""
     bucket_size: ByteField = field(default=0.0, metadata=DEPENDS)
     """Size of a gradient bucket; 25 MiB by default."""
     evaluation: Evaluation | None = None
@@ -213,28 +212,28 @@ class Train(Section):
     checkpoint_every_steps: Annotated[float, Number(low=1.0, whole=True)] | None = None
     """Steps between two checkpoints; none are written by default."""
     checkpoint_process_rate: ByteRateField = field(default=math.inf, metadata=DEPENDS)
-    """Fastest that one process serialises its part of a checkpoint; 0.6 GB/s by default, that of
-    torch.save (a writer that copies tensors straight to files reaches 1.4)."""
+    """Highest rate at which one process serializes its part of a checkpoint; 0.6 GB/s by default,
+    that of torch.save (a writer that copies tensors straight to files reaches 1.4)."""
     start_up: TimeOrZeroField = 0.0
     """Billed time from the start of the job to its first step."""
     shut_down: TimeOrZeroField = 0.0
     """Billed time after its last step."""
     adapters: Adapters | None = field(default=None, metadata=DERIVED)
-    """Low-rank adapters; where there are any only they learn."""
+    """Low-rank adapters; if any, they are the only trainable parameters."""
 
     @property
     def head_only(self) -> bool:
-        """True if all but the last layer is frozen."""
+        """True if all layers but the last are frozen."""
         return self.trained is Trained.HEAD
 
     @property
     def freezes(self) -> bool:
-        """True if a part of the model does not learn."""
+        """True if a part of the model is frozen."""
         return self.adapters is not None or self.head_only
 
 
 class Sharding(StrEnum):
-    """What of the training state each replica keeps only its part of (ZeRO's stages)."""
+    """Training state that is sharded over replicas (ZeRO's stages)."""
 
     NONE = "none"
     OPTIMIZER = "optimizer"
@@ -246,23 +245,23 @@ class Sharding(StrEnum):
 
 
 class Schedule(StrEnum):
-    """The order in which a pipeline stage does its forward and backward passes."""
+    """Order of the forward and backward passes of a pipeline stage."""
 
     ALL_FORWARD = "all-forward"
     """GPipe: all forward passes, then all backward passes."""
     ONE_FORWARD_ONE_BACKWARD = "1f1b"
-    """1F1B; interleaved where a device holds several chunks of layers."""
+    """1F1B; interleaved if a device holds several chunks of layers."""
     ZERO_BUBBLE = "zero-bubble"
     """1F1B with weight gradients computed where a device would wait (ZB-H1)."""
 
 
 class Partition(StrEnum):
-    """How layers are dealt to the stages of a pipeline."""
+    """Distribution of layers over the stages of a pipeline."""
 
     UNIFORM = "uniform"
-    """As many to each; the ends get fewer where that does not come out even."""
+    """Equal numbers of layers; if they don't divide evenly, the first and last stage get fewer."""
     COMPUTE = "compute"
-    """By what they compute, the head's product counted: the last stage gets fewer."""
+    """By compute, with the head's product counted: the last stage gets fewer."""
 
 
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
@@ -271,7 +270,7 @@ ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism(Section):
-    """How one model is spread over devices; what is left over is data parallelism."""
+    """Degrees of parallelism of one model; the remaining devices are data-parallel."""
 
     tensor: DegreeField = 1
     """Devices that share each layer's matrices."""
@@ -291,57 +290,59 @@ class Parallelism(Section):
     schedule: Annotated[Schedule, Choice(Schedule)] = Schedule.ONE_FORWARD_ONE_BACKWARD
     """Order of forward and backward passes in a pipeline."""
     sharding: Annotated[Sharding, Choice(Sharding)] = Sharding.NONE
-    """What of the training state is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
+    """Training state that is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
     shard_group: DegreeField | None = None
-    """Replicas that state is spread over; all of them by default. With fewer, groups are copies of
-    one another (hybrid sharding, HSDP), whose gradients are added up between groups once a step."""
+    """Number of replicas that state is spread over; all by default. With fewer, groups are copies
+    of one another (hybrid sharding, HSDP), whose gradients are added up between groups once per
+    step."""
     expert_imbalance: ImbalanceField = 1.0
-    """Load of the busiest expert rank over the mean one."""
+    """Load of the busiest expert rank over the mean load."""
     offload_optimizer: bool = False
     """Whether the optimizer's state and update are in host memory."""
     scattered_sends: bool = False
-    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
+    """Whether each tensor-parallel rank sends a part to the next stage, where the parts are
+    gathered."""
     async_sends: bool = False
     """Whether sends between stages overlap compute."""
     overlap_experts: bool = False
     """Whether the exchange between experts overlaps compute."""
     deduplicated_dispatch: bool = False
-    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
+    """Whether a token is sent once to a rank or machine, for all of its experts there."""
     padded_experts: bool = False
     """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
     balanced_context: bool = True
-    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
+    """Whether sequences are divided so that all context-parallel ranks have equal work."""
     reshard: bool | None = None
     """Whether sharded parameters are gathered again for the backward pass; by default they are,
     except in a pipeline."""
     gather_precision: PrecisionField | None = None
-    """Number format in which sharded parameters are gathered; as computed by default, 16 bit at
-    least."""
+    """Number format in which sharded parameters are gathered; by default that of the computation,
+    but at least 16 bit."""
     partition: Annotated[Partition, Choice(Partition)] = field(
         default=Partition.UNIFORM, metadata=DEPENDS
     )
-    """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
-    the framework does by default."""
+    """Distribution of layers over stages: uniform, or by compute with the head counted; by default
+    as in the framework."""
     reduce_scatter: bool = field(default=True, metadata=DEPENDS)
-    """Whether each replica gets only its part of the summed gradients where the optimizer is
-    sharded; as the framework does by default."""
+    """Whether each replica receives only its part of the summed gradients if the optimizer is
+    sharded; by default as in the framework."""
 
     @property
     def devices(self) -> int:
-        """Devices of one replica."""
+        """Number of devices of one replica."""
         return self.tensor * self.pipeline * self.context
 
     @property
     def shares_state(self) -> bool:
-        """True if several replicas share one copy of state; not where each is a group."""
+        """True if several replicas share one copy of the state."""
         return self.sharding is not Sharding.NONE and self.shard_group != 1
 
     @property
     def splits_model(self) -> bool:
-        """True if a device holds a part of a replica, or of its state."""
+        """True if a device holds only a part of a replica, or of its state."""
         elsewhere = self.shares_state or self.offload_optimizer
         return bool(in_common(self.devices > 1)) or self.expert > 1 or elsewhere
 
 
 ONE_DEVICE = Parallelism()
-"""Every device holds the whole model."""
+"""Parallelism without any splitting: every device holds the whole model."""

@@ -1,7 +1,7 @@
-"""Published transformers: T5, BERT, GPT-2, Llama, experts and ViT.
+"""Published transformers: T5, BERT, GPT-2, Llama, mixture of experts and ViT.
 
-A decoder with an encoder also attends, in each of its layers, to what is encoded. The other
-families fix parts of the general shape of `transformers.Transformer`.
+An encoder-decoder has cross-attention in each layer of its decoder. The other families fix parts of
+the general shape of `transformers.Transformer`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from simulator.schema.transformers import Embedding, Experts, Head, Latent, Tran
 from simulator.units import Bytes, Real, Seconds, at_least
 
 _WITH_MASK = 2.0
-"""Integers of a token that is read: its number and whether it counts."""
+"""Integers per token of the encoder's input: token id and attention mask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderDecoder:
-    """Two stacks that share one table of tokens."""
+    """An encoder and a decoder that share one token embedding."""
 
     name: str
     encoder: Transformer
@@ -34,37 +34,37 @@ class EncoderDecoder:
 
     @property
     def parameters(self) -> float:
-        """Trainable parameters; the table of tokens counts once."""
+        """Number of trainable parameters; the shared token embedding counts once."""
         table = float(self.decoder.embedding.tokens * self.decoder.hidden)
         return self.encoder.parameters + self.decoder.parameters - table
 
     @property
     def dense_parameters(self) -> float:
-        """All of them."""
+        """Number of parameters with a gradient in every step: all parameters of the model."""
         return self.parameters
 
     @property
     def fused_attention(self) -> bool:
-        """True if attention is one kernel that keeps no matrix of scores in memory."""
+        """True if attention is one fused kernel that stores no matrix of attention scores."""
         return self.encoder.fused_attention
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """None: a device does the work [s]."""
+        """CPU time of training per sample, 0: a device does the work [s]."""
         return 0.0
 
     @property
     def input_bytes(self) -> Bytes:
-        """Numbers of the tokens read and of those to be written [B]."""
+        """Size of the token ids of the encoder's input and the decoder's target [B]."""
         return self.encoder.input_bytes + self.decoder.input_bytes
 
     @property
     def output_bytes(self) -> Bytes:
-        """The chosen token of each position that is written [B]."""
+        """Size of the predicted token ids of the decoder's positions [B]."""
         return self.decoder.output_bytes
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """Return the forward pass over `samples` pairs of sequences, stack by stack."""
+        """Return the operators of a pass over `samples` pairs of sequences, encoder first."""
         return tuple(
             replace(operator, name=f"{name} {operator.name}")
             for name, stack in (("encoder", self.encoder), ("decoder", self.decoder))
@@ -72,7 +72,7 @@ class EncoderDecoder:
         )
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Return the bytes kept for the backward pass of `samples` pairs of sequences [B].
+        """Return the size of the activations for the backward pass of `samples` pairs [B].
 
         Full recomputation computes one layer of either stack again at a time; both are counted.
         """
@@ -80,7 +80,7 @@ class EncoderDecoder:
         return sum((s.activation_bytes(samples, precision, recompute) for s in stacks), 0.0)
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Return the larger of both stacks; what is encoded stays, with its keys and values."""
+        """Return the memory of the larger stack, and the KV cache with that of cross-attention."""
         element = activation_element(precision)
         encoded = float(self.encoder.sequence * self.encoder.hidden) * element * samples
         one, other = (s.forward_memory(samples, precision) for s in (self.encoder, self.decoder))
@@ -106,11 +106,12 @@ def t5(  # noqa: PLR0913 - the numbers of a published table
     tied: bool = True,
     fused_attention: bool = False,
 ) -> EncoderDecoder:
-    """Return a model that writes `target` tokens for `sequence` tokens read [1]_.
+    """Return a T5 model with `sequence` input tokens and `target` output tokens [1]_.
 
-    Norms are RMS norms, products have no biases, positions are `buckets` of distances whose learned
-    values are added to the scores. A `gated` MLP and a head of its own (not `tied`) make version
-    1.1 [2]_.
+    Norms are RMS norms, matrix products have no biases. Relative positions are in `buckets` of
+    distances, whose learned values are added to the attention scores. `sequence` and `target` are
+    per sample; `head_dim` is the width of a head. A `gated` MLP and a separate head (not `tied`)
+    make version 1.1 [2]_.
 
     References
     ----------
@@ -150,7 +151,7 @@ def t5(  # noqa: PLR0913 - the numbers of a published table
 _MLP: Final = 4
 _RGB: Final = 3
 _BERT_INTEGERS: Final = 3.0
-"""Token, segment and attention mask of a position."""
+"""Integers per position: token id, segment and attention mask."""
 
 
 def bert(  # noqa: PLR0913 - the numbers of a published table
@@ -167,7 +168,9 @@ def bert(  # noqa: PLR0913 - the numbers of a published table
     filled: float = 1.0,
     fused_attention: bool = True,
 ) -> Transformer:
-    """Return an encoder trained to guess the `scored_share` of its tokens that are masked [1]_.
+    """Return a BERT encoder, trained to predict the masked share `scored_share` of its tokens [1]_.
+
+    `filled` is the mean fraction of the positions of a sample that is computed, without padding.
 
     References
     ----------
@@ -214,10 +217,11 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
     tied: bool = True,
     rotary: bool = False,
 ) -> Transformer:
-    """Return a decoder with learned positions whose head shares the token table [1]_.
+    """Return a GPT decoder with learned positions and a head tied to the token embedding [1]_.
 
-    The MLP is four times as wide as `hidden` where `ffn` is 0; `positions` 0: none are learned;
-    `kv_heads` 0: as many heads of keys and values as of queries.
+    `positions` is the number of learned positions, 0 for none. `kv_heads` 0: as many heads for keys
+    and values as for queries. `ffn` is the width inside the MLP, 0 for four times `hidden`.
+    `filled` is the mean fraction of the positions of a sample that is computed, without padding.
 
     References
     ----------
@@ -259,10 +263,11 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
     bias: bool = False,
     dropout: bool = False,
 ) -> Transformer:
-    """Return a decoder with rotary positions, gated MLP, RMS norms, grouped keys and values [1]_.
+    """Return a Llama decoder: rotary positions, gated MLP, RMS norms, grouped-query attention [1]_.
 
-    A `tied` head uses the token table, as in the smaller models of a series. `head_dim` 0: the
-    heads share `hidden`.
+    A `tied` head uses the token embedding, as in the smaller models of a series. `head_dim` 0: the
+    width of a head is ``hidden / heads``. `filled` is the mean fraction of the positions of a
+    sample that is computed, without padding.
 
     References
     ----------
@@ -319,10 +324,12 @@ def moe(  # noqa: PLR0913 - the numbers of a published table
     bias: bool = False,
     dropout: bool = False,
 ) -> Transformer:
-    """Return a decoder as `llama` builds, but for MLPs chosen token by token, and latent attention.
+    """Return a decoder like that of `llama`, with mixture-of-experts layers and latent attention.
 
-    Latent attention is meant where `kv_rank` is given. `ffn` is the width of the `dense_layers`;
-    `predicted_tokens` are those beyond the next one.
+    Attention is latent if `kv_rank` is given. The first `dense_layers` have a plain MLP of width
+    `ffn`. `predicted_tokens` is the number of tokens predicted beyond the next one, with one more
+    layer each. `filled` is the mean fraction of the positions of a sample that is computed, without
+    padding.
     """
     plain = llama(
         name=name,
@@ -376,7 +383,9 @@ def vit(  # noqa: PLR0913 - the numbers of a published table
     classes: int,
     fused_attention: bool = True,
 ) -> Transformer:
-    """Return an encoder over square patches of an image, and a class token [1]_.
+    """Return a vision transformer over square patches of an image and a class token [1]_.
+
+    `image` and `patch` are the sides of the image and of a patch [pixels].
 
     Raises
     ------
@@ -408,7 +417,7 @@ def vit(  # noqa: PLR0913 - the numbers of a published table
 
 
 def with_attention(model: Model, *, fused: bool) -> Model:
-    """`model` with attention as one fused kernel or not; itself where it has no attention."""
+    """Return `model` with attention fused or not; unchanged if it has no attention."""
     if isinstance(model, EncoderDecoder):
         stacks = (replace(s, fused_attention=fused) for s in (model.encoder, model.decoder))
         encoder, decoder = stacks

@@ -52,10 +52,11 @@ from simulator.units import Bytes, Real, Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding:
-    """How a sample becomes vectors: looked up as tokens, or projected from image patches.
+    """Conversion of a sample to vectors: token lookup, or projection of image patches.
 
-    `tokens`, `positions` and `segments` are rows of learned tables; `patch` the values of one
-    patch. Each position takes `integers_per_token` 64-bit integers to the device.
+    `tokens`, `positions` and `segments` are numbers of rows of learned tables; `patch` is the
+    number of values of one patch. Each position has `integers_per_token` 64-bit integers, which are
+    copied to the device.
     """
 
     tokens: int = 0
@@ -68,10 +69,10 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What is computed from the last layer: `features` scores for a `share` of the positions.
+    """The output head: `features` logits for a `share` of the positions.
 
-    `share` None: for one position of each sample. A `tied` head uses the token table; a `pooler`
-    is a square layer over one position.
+    `share` None: for one position of each sample. A `tied` head uses the token embedding; a
+    `pooler` is a square layer over one position.
     """
 
     features: int
@@ -83,11 +84,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """The MLPs of a layer of experts; each token goes to `top_k` of them.
+    """Mixture-of-experts layers; each token goes to `top_k` experts.
 
-    `ffn` is the width inside one expert, `shared_ffn` that of the experts every token passes
-    together. The first `dense_layers` of the stack have one plain MLP instead. `clamped`: the
-    activation function cuts off what is too large, which no common fused kernel does.
+    `ffn` is the width inside one expert, `shared_ffn` that of the shared experts together. The
+    first `dense_layers` of the stack have one plain MLP instead. `clamped`: the activation function
+    clamps large values, which no common fused kernel does.
     """
 
     experts: int
@@ -100,10 +101,11 @@ class Experts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
-    """Attention whose queries, keys and values pass a narrow layer first.
+    """Latent attention: queries, keys and values pass a narrow layer first.
 
-    `query_rank` and `kv_rank` are the widths of those layers. Of each head's query and key
-    `rope_dim` values turn with the position and `nope_dim` do not; `value_dim` is a head's value.
+    `query_rank` and `kv_rank` are the widths of those layers. Of the values of a head's query and
+    key, `rope_dim` have rotary positions and `nope_dim` do not; `value_dim` is the width of a
+    head's value.
     """
 
     query_rank: int
@@ -113,7 +115,7 @@ class Latent:
     value_dim: int
 
     def products(self, hidden: int, heads: int) -> tuple[tuple[str, float, float], ...]:
-        """Name, inputs and outputs of the products before attention itself."""
+        """Return the name, input width and output width of each product before attention itself."""
         wide = heads * (self.nope_dim + self.rope_dim)
         return (
             ("queries down", hidden, self.query_rank),
@@ -124,18 +126,18 @@ class Latent:
 
 
 def expert_layers(given: Experts, tokens: float, hidden: int, *, bias: bool) -> Iterator[Layer]:
-    """Router, experts and shared experts of one layer, gated as all of them are.
+    """Yield the layers of one gated mixture-of-experts layer: router, experts, shared experts.
 
     Parameters
     ----------
     given : Experts
-        How many, how wide.
+        Number and widths of the experts.
     tokens : float
         Positions of a sample.
     hidden : int
         Width of a position's vector.
     bias : bool
-        Whether their products add a bias.
+        Whether the products of the router and the experts add a bias.
     """
     rows = tokens * given.top_k
     biases = given.experts * float(bias)
@@ -169,7 +171,10 @@ def _product(name: str, rows: float, inputs: float, outputs: float, biases: floa
 def _grouped(
     name: str, rows: float, groups: int, sizes: tuple[float, float], biases: float
 ) -> Layer:
-    """Products of all `rows` together with the matrices of `groups` experts."""
+    """Return the products of `rows` positions with the matrices of `groups` experts, as one layer.
+
+    `sizes` are the input and output width, `biases` the number of bias parameters.
+    """
     weights = groups * sizes[0] * sizes[1]
     return Layer(
         name=name,
@@ -184,21 +189,23 @@ def _grouped(
 
 _TOKEN_BYTES: Final = 8.0
 _FUSED_BACKWARD: Final = 2.5
-"""Five products against two: a fused kernel computes the scores again in its backward pass."""
+"""FLOPs of a fused backward pass over those of the forward pass: five products against two, as it
+computes the attention scores again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """A stack of equal layers of attention and MLP.
+    """A transformer: a stack of equal layers of attention and MLP.
 
-    `sequence` counts the positions of a sample, class token included. `causal`: a position attends
-    to earlier ones only, and a fused kernel skips the rest. `gated`: the MLP multiplies two
-    projections (SwiGLU), and norms are RMS norms computed in fp32 over rotary positions. `rotary`:
-    positions turn queries and keys without that. `fused_attention`: one kernel that keeps no
-    matrix of scores in memory. `head_width` is that of a head where heads do not divide `hidden`.
-    `further_tokens` are predicted after the next one, by one more layer each; `attention_share`
-    is what of full attention is left where a window limits some layers. `filled` is the mean share
-    of the positions that is computed, where batches are as long as their longest sample only.
+    `sequence` is the number of positions of a sample, class token included. `causal`: a position
+    attends to earlier ones only, and a fused kernel skips the rest. `gated`: the MLP multiplies two
+    projections (SwiGLU), norms are RMS norms computed in fp32, and positions are rotary. `rotary`:
+    positions are rotary without the other two. `fused_attention`: one kernel that stores no matrix
+    of attention scores. `head_width` is the width of a head if heads do not divide `hidden`.
+    `further_tokens` is the number of tokens predicted after the next one, by one more layer each;
+    `attention_share` is the fraction of full attention that is left if some layers have a window.
+    `filled` is the mean fraction of the positions that is computed, if batches are only as long as
+    their longest sample.
     """
 
     name: str
@@ -230,7 +237,7 @@ class Transformer:
 
     @property
     def parameters(self) -> float:
-        """Trainable parameters."""
+        """Number of trainable parameters."""
         return self._counted()
 
     @cached(most=256)
@@ -239,51 +246,51 @@ class Transformer:
 
     @property
     def dense_parameters(self) -> float:
-        """All of them."""
+        """Number of parameters with a gradient in every step: all parameters of the model."""
         return self.parameters
 
     @property
     def head_parameters(self) -> float:
-        """Those of the part that gives scores."""
+        """Number of parameters of the output head."""
         return sum(layer.parameters for layer in self._head_layers())
 
     @property
     def cpu_seconds(self) -> Seconds:
-        """None: a device does the work [s]."""
+        """CPU time of training per sample, 0: a device does the work [s]."""
         return 0.0
 
     @property
     def input_bytes(self) -> Bytes:
-        """Token numbers as 64-bit integers, or the patches' values in fp32 [B]."""
+        """Size of the token ids as 64-bit integers, or of the patches' values in fp32 [B]."""
         if self.embedding.patch:
             return WIDE * self.embedding.patch * (self.sequence - 1)
         return _TOKEN_BYTES * self.embedding.integers_per_token * self.sequence
 
     @property
     def output_bytes(self) -> Bytes:
-        """Scores of a class in fp32, or the chosen token of each scored position [B]."""
+        """Size of one position's logits in fp32, or of the token ids of scored positions [B]."""
         if self.head.share is None:
             return WIDE * self.head.features
         return _TOKEN_BYTES * self.scored
 
     @property
     def scored(self) -> float:
-        """Positions of a sample that the head computes scores for."""
+        """Number of positions of a sample for which the head computes logits."""
         return 1.0 if self.head.share is None else self.head.share * self.sequence
 
     @property
     def computed(self) -> float:
-        """Positions of a sample that are computed, on average."""
+        """Mean number of positions of a sample that are computed."""
         return self.filled * self.sequence
 
     @property
     def pairs(self) -> float:
-        """Pairs of them; lengths are taken to spread evenly."""
+        """Mean number of pairs of computed positions; lengths are assumed to be uniform."""
         return float(mean_square_length(self.filled)) * float(self.sequence) ** 2
 
     @property
     def weight_macs(self) -> float:
-        """Multiplications of a sample's forward pass with weights."""
+        """Multiply-adds of a sample's forward pass with weights."""
         return self._multiplied()
 
     @cached(most=256)
@@ -292,30 +299,30 @@ class Transformer:
 
     @property
     def head_macs(self) -> float:
-        """Those of them that compute scores after the last layer."""
+        """Multiply-adds of the output head with weights, per sample."""
         return sum(layer.macs for layer in self._head_layers() if layer.weights)
 
     @property
     def attention_macs(self) -> float:
-        """Multiplications of scores and of values, every position with every other one."""
+        """Multiply-adds of attention scores and values over all pairs, causal or not."""
         inside = self.attention_share * self.pairs + self.computed * float(self.cross)
         return 2.0 * self.depth * self.query_width * inside
 
     @property
     def tokens(self) -> float:
-        """Tokens of a sample; 0 where its positions are patches of an image."""
+        """Number of tokens of a sample; 0 if its positions are patches of an image."""
         return float(self.sequence) if self.embedding.tokens else 0.0
 
     @property
     def kv_width(self) -> float:
-        """Values of all keys (or of all values) of one position."""
+        """Width of all keys (or of all values) of one position."""
         if self.head_width:
             return self.head_width * self.kv_heads
         return self.hidden / self.heads * self.kv_heads
 
     @property
     def query_width(self) -> float:
-        """Values of all queries of one position."""
+        """Width of all queries of one position."""
         return self.heads * self.head_width if self.head_width else float(self.hidden)
 
     @property
@@ -325,23 +332,23 @@ class Transformer:
 
     @property
     def depth(self) -> int:
-        """Layers of the stack and those that predict further tokens."""
+        """Number of layers, including those that predict further tokens."""
         return self.layers + self.further_tokens
 
     @property
     def dense_depth(self) -> int:
-        """Layers with one plain MLP."""
+        """Number of layers with one plain MLP."""
         return self.depth if self.experts is None else self.experts.dense_layers
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """Return the forward pass over `samples` sequences, all layers together."""
+        """Return the operators of a forward pass over `samples` sequences, equal layers merged."""
         return tuple(layer.operator(samples, precision) for layer in merge(self._all_layers()))
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Return the bytes kept for the backward pass of `samples` sequences [B].
+        """Return the size of the activations for the backward pass of `samples` sequences [B].
 
-        Selective recomputation keeps no attention probabilities. Full recomputation keeps each
-        layer's input, and one layer's activations while it is computed again.
+        With selective recomputation no attention probabilities are stored. With full recomputation
+        each layer's input is stored, and one layer's activations while it is computed again.
         """
         element = activation_element(precision)
         selective = recompute is not Recompute.NONE
@@ -352,9 +359,10 @@ class Transformer:
         return (stack + self._kept_outside(element)) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """Return the widest of a layer's steps and of the head, and keys and values of a decoder.
+        """Return the peak memory of inference over `samples` sequences, and the KV cache.
 
-        A decoder scores the last position of each sample only, from which the next token is chosen.
+        The peak is that of attention, of the MLP or of the head. A decoder computes logits for the
+        last position of each sample only, from which the next token is chosen.
         """
         element = activation_element(precision)
         tokens, hidden = float(self.sequence), float(self.hidden)
@@ -374,7 +382,7 @@ class Transformer:
 
     @property
     def _widest_ffn(self) -> float:
-        """Width inside the widest MLPs that one token passes."""
+        """Width inside the widest MLP, or inside all experts together that one token passes."""
         if self.experts is None:
             return float(self.ffn)
         passed = float(self.experts.top_k * self.experts.ffn + self.experts.shared_ffn)
@@ -382,13 +390,13 @@ class Transformer:
 
     @property
     def _cached_width(self) -> float:
-        """Values that a layer keeps of a position to compute the next ones."""
+        """Values per position in the KV cache of a layer."""
         if self.latent is not None:
             return float(self.latent.kv_rank + self.latent.rope_dim)
         return 2.0 * self.kv_width
 
     def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
-        """Return the bytes one layer keeps per sequence [B]."""
+        """Return the size of the activations that one layer stores per sequence [B]."""
         tokens, hidden = self.sequence, self.hidden
         # the inputs of both halves, queries, keys, values, what attention gives
         elements = 2.0 * hidden + 2.0 * self.query_width + 2.0 * self.kv_width
@@ -410,7 +418,7 @@ class Transformer:
         return kept + probabilities * (element + masked)
 
     def _kept_outside(self, element: Bytes) -> Bytes:
-        """Return the bytes the embedding and the head keep per sequence [B]."""
+        """Return the size of the activations stored by embedding and head per sequence [B]."""
         norms = float(self.embedding.normalized) + float(self.final_norm)
         masks = float(self.dropout)
         kept = self.sequence * self.hidden * (norms * element + masks)
@@ -473,7 +481,7 @@ class Transformer:
         yield self._residual()
 
     def _cross_half(self) -> Iterator[Layer]:
-        """Attention to the positions of another stack, whose keys and values each layer makes."""
+        """Yield the layers of cross-attention, with keys and values of the other stack."""
         tokens, others, query = self.computed, float(self.cross), self.query_width
         yield self._norm()
         yield self._product("cross queries", tokens, self.hidden, query)
@@ -484,7 +492,11 @@ class Transformer:
         yield self._residual()
 
     def _attended(self, name: str, keys: float, pairs: float, share: float) -> Iterator[Layer]:
-        """Attention to `keys` positions; a fused kernel does its `share` of the `pairs`."""
+        """Yield the layers of attention to `keys` positions.
+
+        `pairs` is the number of pairs of positions, of which a fused kernel computes the fraction
+        `share`.
+        """
         if not self.fused_attention:
             yield from self._with_scores(name, keys, pairs)
             return
@@ -502,7 +514,7 @@ class Transformer:
         )
 
     def _with_scores(self, name: str, keys: float, pairs: float) -> Iterator[Layer]:
-        """Attention whose scores lie in memory."""
+        """Yield the layers of unfused attention, which stores the attention scores."""
         width, probabilities = self.query_width, self.heads * pairs
         sides = self.computed * width + keys * self.kv_width
         for part in ("scores", "values"):
@@ -537,7 +549,7 @@ class Transformer:
 
     @property
     def _mean_ffn(self) -> float:
-        """Width inside the MLPs that one token passes, on average over the layers."""
+        """Width inside the MLPs that one token passes, averaged over the layers."""
         if self.experts is None:
             return self.ffn
         dense = self.dense_depth / self.depth
@@ -576,7 +588,7 @@ class Transformer:
         return pass_over(name, values, *moves, kind=Kind.GATED if self.gated else Kind.PLAIN)
 
     def _residual(self) -> Layer:
-        """Dropout of a branch and its sum with the other; backward, the sum of their gradients."""
+        """Return the sum of two branches with dropout; backward, the sum of their gradients."""
         values = self.computed * self.hidden
         added = self._passed("residual sum", values, SUM)
         if not self.dropout:

@@ -1,13 +1,13 @@
-"""Uncertainty components of a prediction: how far each rate may lie from the figure used.
+"""Uncertainty components of a prediction, one for each uncertain rate.
 
-An uncertainty says how far a rate (of the device, the workers, the store) may lie from the figure
-used, as the standard deviation of its logarithm: 0.1 is about 10% either way.
-`confidence.uncertainty` finds them for a scenario from the evidence behind each figure;
-`engine.intervals` turns them into intervals.
+An uncertainty is the standard deviation of the logarithm of a rate (of the device, the workers, the
+store) relative to the figure used: 0.1 is about 10% either way. `confidence.uncertainty` derives
+them for a scenario from the evidence behind each figure; `engine.intervals` turns them into
+intervals.
 
 Quasi-random points fill a cube evenly, for averages over many uncertain figures at once. They are
-those of ``scipy.stats.qmc.Sobol``, to which a test compares them. They are made here because
-loading scipy's statistics alone takes longer than most predictions.
+those of ``scipy.stats.qmc.Sobol``, with which a test compares them, and are computed here because
+importing scipy's statistics alone takes longer than most predictions.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from simulator.schema.provenance import Source
 from simulator.units import Seconds
 
 LARGEST: Final = 1.5
-"""Log deviation beyond which nothing more is said: a factor of 50 between P10 and P90."""
+"""Largest log deviation: a factor of 50 between P10 and P90."""
 P90: Final = 1.2815515655446008
-"""From the median of a normal distribution to its 90% quantile, in standard deviations."""
+"""90% quantile of the standard normal distribution."""
 
 
 class Rate(StrEnum):
     """An uncertain rate; each one is a dimension of the ensemble."""
 
     DEVICE = "device"
-    """Compute on the accelerator, or on the cores where those train."""
+    """Compute on the accelerator, or on the cores for training on CPUs."""
     WORKERS = "workers"
-    """CPU work of making batches."""
+    """CPU work of the workers."""
     HANDOVER = "handover"
-    """CPU work of passing batches on: the receiving thread, senders."""
+    """CPU work of passing batches on: the pin-memory thread, senders."""
     STORAGE = "storage"
     """Reads and writes of stores, both bandwidth and latency."""
     NETWORK = "network"
@@ -49,67 +49,67 @@ class Rate(StrEnum):
     NVLINK = "nvlink"
     HOST_MEMORY = "host memory"
     COLLECTIVES = "collectives"
-    """Adding up gradients and other exchanges between devices, on any link."""
+    """Collectives and other exchange between devices, on any link."""
     WAITING = "waiting"
-    """Time in a step in which nothing works: for other ranks, for the program, in queues."""
+    """Idle time in a step: waiting for other ranks, for the program, in queues."""
     START = "start"
-    """The first step, while workers and queues fill: less is known of it than of later ones."""
+    """The first step, while workers and queues fill, which is known less well than later ones."""
     STEP = "step"
-    """The whole step: what no single rate explains."""
+    """The whole step: error that no single rate explains."""
 
 
 class Grade(StrEnum):
     """The evidence behind a figure."""
 
     STATED = "stated"
-    """The scenario's author gives it, as measured there."""
+    """Stated by the scenario's author, as measured there."""
     CALIBRATED = "calibrated"
-    """Fitted so that measured runs of the same system come out right."""
+    """Fitted to measured runs of the same system."""
     MEASURED = "measured"
     """Measured on another system."""
     COMPUTED = "computed"
-    """Follows from a model whose constants were fitted to other runs."""
+    """Computed by a model whose constants were fitted to other runs."""
     FITTED = "fitted kernels"
-    """Follows from kernels and exchanges fitted to other runs of such devices and software."""
+    """Computed from kernels and exchanges fitted to other runs of such devices and software."""
     EXPERTS = "fitted kernels of experts"
-    """The same where tokens go to experts, so that load and exchange depend on the data."""
+    """The same with experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
-    """What it adds that nothing was fitted to a framework: another's kernels are used."""
+    """Added if nothing was fitted to the framework, so that another framework's kernels are
+    used."""
     CARRIED_KERNELS = "small kernels carried over"
-    """The same for each share of a step that norms and activations are: how many kernels they are
-    differs most between frameworks."""
+    """Added then in proportion to the share of norms and activations in a step, as frameworks
+    differ most in the number of these kernels."""
     CARRIED_LAUNCHES = "launches carried over"
-    """The same for each share of a step that is bound by launches: what the host takes to launch
-    differs between frameworks."""
+    """Added then in proportion to the share of a step that is launch-bound, as launch times differ
+    between frameworks."""
     GATHERED = "gathers between machines, as another framework's"
-    """Sharded parameters gathered over a network by a framework of which no such run was
-    measured."""
+    """Sharded parameters gathered over a network by a framework without such a measured run."""
     TABLES = "exchange of rows that is not counted"
-    """Tables spread over devices, whose rows all of them send one another for each batch."""
+    """All-to-all of embedding rows that are sharded over devices, which is not modelled."""
     CONNECTION = "one connection's rate"
-    """What one request of an object store gets, for the share of a read that its bytes take."""
+    """Rate of one request to an object store, in proportion to its share of a read."""
     SISTER = "measured on a sister card"
     """Measured on another card of the same chip."""
     OTHER_CARD = "measured on another card"
-    """The same on a card of another chip, of a model that is known by its totals."""
+    """The same on a card of another chip, for a model given by its totals."""
     RELATIVE = "kernels of a relative"
-    """Of an unmeasured device, by its nearest measured relative."""
+    """Kernels of the most similar measured device, for an unmeasured device."""
     PROFILED = "profiled kernels"
-    """The same where what is measured was put together from kernels timed one by one."""
+    """The same if the measurement is the sum of kernels timed one by one."""
     ON_CORES = "computed on cores"
-    """Follows from what the cores of a processor compute, of which few were measured."""
+    """Computed from the arithmetic rate of processor cores, of which few were measured."""
     DATASHEET = "data sheet"
-    """The data sheet, reduced to what such hardware usually reaches."""
+    """The data sheet, reduced to the usual efficiency of such hardware."""
     ASSUMED = "assumed"
-    """A default of ours."""
+    """A default of plan."""
     CROWDED = "busy cores of a server"
-    """How much busy cores slow one another, taken from other servers."""
+    """Slowdown of busy cores, taken from other servers."""
     CROWDED_SMALL = "busy cores of a small machine"
-    """The same of a machine with few cores: some slow one another as a server's do, some not."""
+    """The same for a machine with few cores, whose slowdown varies more."""
 
 
 class Axis(StrEnum):
-    """A direction in which a prediction may leave what was measured."""
+    """A direction in which a prediction may be outside of the measured range."""
 
     MACHINES = "machines"
     RANKS = "ranks"
@@ -125,7 +125,7 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Measured range along an axis, and the uncertainty that each doubling beyond it adds.
+    """Measured range along an axis, and the uncertainty added by each doubling beyond it.
 
     `per_doubling` is a log deviation for each factor of two below `low` or above `high`.
     """
@@ -137,7 +137,7 @@ class Reach:
 
 
 def either_way(log_sd: float) -> str:
-    """Return a standard deviation of a logarithm as a range in per cent.
+    """Format a standard deviation of a logarithm as a range in per cent.
 
     Examples
     --------
@@ -150,14 +150,14 @@ def either_way(log_sd: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncertaintyComponent:
-    """A rate that may differ from the figure used.
+    """The uncertainty of one rate.
 
-    `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
-    step that does not grow with the step, such as what a program does between two. `shared` are
-    correlations (-1 to 1) with other uncertainties by name. `least`: the step as a whole is known
-    no better than this log deviation in any case. `outside`: it is about how far the
-    scenario lies from what was measured. `warning` is the text for the user, if any.
-    `grade` is what stands behind the figure, where that makes the uncertainty.
+    `log_sd` is the standard deviation of its logarithm; `seconds` the part of the deviation of a
+    step that does not grow with the step, such as the time of a program between two steps. `shared`
+    are correlations (-1 to 1) with other uncertainties by name. `least`: lower bound on the log
+    deviation of the step as a whole. `outside`: it is due to the distance of the scenario from the
+    measured range. `warning` is the text for the user, if any. `grade` is the evidence behind the
+    figure, if that is the reason of the uncertainty.
     """
 
     name: str
@@ -172,21 +172,21 @@ class UncertaintyComponent:
     grade: Grade | None = None
 
     def for_step(self, step: Seconds) -> UncertaintyComponent:
-        """The same as a ratio only, for a step that takes so long [s]."""
+        """Return the uncertainty with `seconds` included in `log_sd`, for a step of `step` [s]."""
         if self.seconds == 0.0 or step <= 0.0:
             return self
         return replace(self, log_sd=math.hypot(self.log_sd, self.seconds / step), seconds=0.0)
 
 
 def stretched(log_sd: float, reaches: Sequence[Reach], place: Mapping[Axis, float]) -> float:
-    """A log deviation at `place`, wider by how far that lies outside of what was measured.
+    """Return a log deviation at `place`, widened by its distance from the measured ranges.
 
     Parameters
     ----------
     log_sd : float
-        Inside of what was measured.
+        Log deviation inside the measured ranges.
     reaches : sequence of Reach
-        What was measured; axes that `place` lacks don't count.
+        The measured ranges; axes that `place` lacks don't count.
     place : mapping of Axis to float
         Where the figure is used.
     """
@@ -201,10 +201,10 @@ def stretched(log_sd: float, reaches: Sequence[Reach], place: Mapping[Axis, floa
 def covariance(
     uncertainties: Sequence[UncertaintyComponent], rates: Sequence[Rate]
 ) -> NDArray[np.float64]:
-    """Covariance of the logarithms of `rates`, shape (rates, rates).
+    """Return the covariance of the logarithms of `rates`, shape (rates, rates).
 
-    Uncertainties about one rate add up; those about different rates vary together as far as they
-    are said to. A correlation may be stated by either of the two.
+    Uncertainties of the same rate add up; those of different rates covary by their stated
+    correlations. A correlation may be stated by either of the two.
     """
     table = np.zeros((len(rates), len(rates)))
     for one in uncertainties:
@@ -218,7 +218,7 @@ def covariance(
 
 
 def within_reason(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A covariance of logarithms with no deviation above `LARGEST`; correlations stay."""
+    """Return the covariance with deviations limited to `LARGEST`; correlations are unchanged."""
     wide = np.sqrt(np.diag(table))
     less = LARGEST / np.maximum(LARGEST, wide)
     return table * np.outer(less, less)
@@ -244,7 +244,7 @@ MOST_DIMENSIONS: Final = len(_POLYNOMIALS) + 1
 
 
 def sobol(bits: int, dimensions: int) -> NDArray[np.int64]:
-    """The first ``2**bits`` points of the Sobol sequence, as integers below ``2**bits``.
+    """Return the first ``2**bits`` points of the Sobol sequence, as integers below ``2**bits``.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def sobol(bits: int, dimensions: int) -> NDArray[np.int64]:
 
 
 def _directions(column: int, bits: int) -> list[int]:
-    """Direction numbers of a dimension, as integers of `bits` bits."""
+    """Return the direction numbers of dimension `column`, as integers of `bits` bits."""
     if column == 0:
         return [1 << (bits - 1 - i) for i in range(bits)]
     coefficients, first = _POLYNOMIALS[column - 1]
@@ -296,22 +296,22 @@ def _sobol(bits: int, dimensions: int) -> NDArray[np.int64]:
 
 
 def normal_points(bits: int, dimensions: int, seed: int) -> NDArray[np.float64]:
-    """Standard normal points that fill space evenly, shifted at random.
+    """Return quasi-random standard normal points with a random shift.
 
     Parameters
     ----------
     bits : int
-        Logarithm of the number of points.
+        Logarithm of the number of points, to base 2.
     dimensions : int
         At most `MOST_DIMENSIONS`.
     seed : int
-        Of the shift; the same seed gives the same points.
+        Seed of the shift; the same seed gives the same points.
 
     Returns
     -------
     numpy.ndarray
-        Shape (points, dimensions). In each dimension every one of as many equally likely classes
-        of the normal distribution is met once.
+        Shape (points, dimensions). Each dimension has exactly one point in each of ``2**bits``
+        equally likely classes of the normal distribution.
     """
     shift = np.random.default_rng(seed).integers(0, 2**bits, size=dimensions)
     points: NDArray[np.float64] = _classes(bits)[_sobol(bits, dimensions) ^ shift]

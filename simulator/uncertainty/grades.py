@@ -16,7 +16,16 @@ from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.shipped import DATA
 from simulator.reading.training import is_sister
-from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
+from simulator.results.envelope import (
+    FRAMEWORK,
+    GPU,
+    SHARDING,
+    Apart,
+    AxisField,
+    Envelope,
+    Measured,
+    Span,
+)
 from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import (
     Choice,
@@ -38,7 +47,6 @@ from simulator.units import anywhere
 _DATA: Final = DATA
 
 RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
-AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +78,6 @@ class OutsideTable(Citation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApartTable(Citation):
-    """Additional deviation of jobs that differ from measured runs in one respect."""
-
-    kind: TextField
-    """What differs: a name, or a place along an axis."""
-    log_sd: NumberOrZeroField
-    """Log deviation that is added: once for a name, for each doubling along an axis."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTable(Citation):
     """Deviation of the memory of an accelerator."""
 
@@ -97,22 +95,10 @@ class UncertaintyFile:
     """Inside of what was measured."""
     outside: list[OutsideTable]
     """Outside of it."""
-    apart: list[ApartTable]
+    apart: list[Apart]
     """Where the device's time is computed: away from the runs that are most like it."""
     memory: list[MemoryTable]
     """Of the memory of an accelerator."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredTable:
-    """Runs of one kind and series that were measured."""
-
-    series: TextField
-    """Their series."""
-    names: dict[str, TextField]
-    """What they have in common, by kind."""
-    spans: dict[AxisField, list[NumberField]]
-    """Least and largest value by axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +121,7 @@ class EnvelopeFile:
     """The sets it was made from."""
     date: TextField
     """When."""
-    measured: list[MeasuredTable] = field(default_factory=list)
+    measured: tuple[Measured, ...] = ()
     """Runs whose device time a prediction computes."""
     span: list[SpanTable] = field(default_factory=list)
     """Ranges."""
@@ -152,14 +138,6 @@ def shipped_envelope() -> Envelope:
     file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
     tables = {table.kind: table for table in _deviations().outside}
     made = Source(reference=file.source, date=file.date)
-    measured = tuple(
-        Measured(
-            series=one.series,
-            names=one.names,
-            spans={axis: (ends[0], ends[-1]) for axis, ends in one.spans.items()},
-        )
-        for one in file.measured
-    )
     spans = tuple(
         Span(
             reach=Reach(
@@ -170,8 +148,8 @@ def shipped_envelope() -> Envelope:
         )
         for one in file.span
     )
-    apart = {one.kind: Apart(log_sd=one.log_sd, source=one.cited) for one in _deviations().apart}
-    return Envelope(measured=measured, apart=apart, spans=spans)
+    apart = {one.kind: one for one in _deviations().apart}
+    return Envelope(measured=file.measured, apart=apart, spans=spans)
 
 
 MEMORY: Final = "as a whole"

@@ -33,7 +33,10 @@ from tests.support.scenarios import SOURCE, scenario
 
 COMPUTED = "gpt2-tokens-h100"
 """A shipped scenario whose device time is computed."""
-APART = {str(kind): Apart(log_sd=0.1, source=SOURCE) for kind in (*NAMED, *PLACED)}
+APART = {
+    str(kind): Apart(kind=str(kind), log_sd=0.1, source="a test", date="undated")
+    for kind in (*NAMED, *PLACED)
+}
 
 
 def like(job: Scenario, series: str = "mine", **others: str) -> Measured:
@@ -94,7 +97,7 @@ def test_a_small_difference_is_warned_of_where_nobody_measured_the_thing(
     computed: Scenario,
 ) -> None:
     """A sister card that was measured elsewhere is no warning; one that never was is."""
-    small = {**APART, GPU: Apart(log_sd=0.02, source=SOURCE)}
+    small = {**APART, GPU: replace(APART[GPU], log_sd=0.02)}
     own = like(computed, **{GPU: "another"})
     elsewhere = like(computed, "theirs", **{PRECISION: "another", SHARDING: "another"})
     (never,) = outside(computed, Envelope(measured=(own,), apart=small))

@@ -1,1 +1,1 @@
-"""Traces of the PyTorch profiler: their steps, operators and messages, at other sizes too."""
+"""Importer of PyTorch profiler traces: steps, operators and collectives, also at other sizes."""

@@ -1,12 +1,12 @@
-"""Traced steps at other batch sizes and numbers of devices: rules, and a replay of the trace.
+"""Traced steps at other batch sizes and numbers of devices: scaling rules, replay of the trace.
 
-The replay runs the trace again with other durations: the host launches, the device works in order.
-Each piece of device work starts when it was launched, when the work before it on its stream is
-done, and when the work on other streams that it depends on is done:
+The replay runs the trace again with other durations: the host launches kernels and copies, the
+device runs them in stream order. Each starts after its launch, after the preceding work on its
+stream, and after the work on other streams that it depends on:
 
-- a collective waits for the compute that was launched before it (as ProcessGroupNCCL has it);
+- a collective waits for the compute that was launched before it (as in ProcessGroupNCCL);
 - work of the optimizer waits for all collectives launched before it;
-- work that began just when another stream's work ended waits for that.
+- work that began just when work on another stream ended waits for that work.
 
 The host proceeds at the speed of the trace. It waits for the device where it did so in the trace
 (synchronizing calls, blocking copies), and does not wait for data. Launches that took long because
@@ -63,9 +63,10 @@ _LOOK_BACK: Final = 8
 
 @dataclass(slots=True)
 class _Work:
-    """A piece of device work: what it waits for, and how it followed in the trace.
+    """A kernel, collective or copy: its dependencies and its delays in the trace.
 
-    `lag` passes after the last of `needs`; `latency` after its launch.
+    `needs` are indices of the work it waits for. It starts `lag` after the last of them ends, and
+    `latency` after its launch.
     """
 
     event: Event
@@ -77,7 +78,11 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The work of whole steps, ready to run with other durations; `first` begins the first step."""
+    """The device work of whole steps, to be run with other durations.
+
+    `first` is the index of the first work of the first step, `turns` the host's actions (start,
+    end, kind, index of the launched work), `size` the bytes copied to the device in all steps.
+    """
 
     first: int
     works: tuple[_Work, ...]
@@ -86,9 +91,9 @@ class Replay:
     size: float
 
     def composition(self, duration: Callable[[Event], Seconds], growth: float) -> Composition:
-        """Return the composition of a step whose work takes `duration`, without data waits.
+        """Return the composition of a mean step in which each event takes ``duration(event)``.
 
-        `growth` is what the bytes copied to the device are multiplied with.
+        `growth` scales the bytes copied to the device. Data waits are excluded.
         """
         starts, ends = self._run([duration(work.event) for work in self.works])
         # The last one is the first of the step after: where the window ends.
@@ -102,9 +107,9 @@ class Replay:
         )
 
     def _run(self, durations: Sequence[float]) -> tuple[list[Seconds], list[Seconds]]:
-        """Return when each piece of work starts and ends.
+        """Return the start and end times of all device work [s].
 
-        `shift` is how much later the host is than in the trace.
+        `shift` is the delay of the host relative to the trace [s].
         """
         shift = 0.0
         starts: list[Seconds] = []
@@ -127,7 +132,7 @@ class Replay:
     def _after_wait(
         self, shift: float, ends: Sequence[Seconds], start: Seconds, end: Seconds
     ) -> float:
-        """Return the shift of a host that waited for the last work done when it went on."""
+        """Return the delay of the host after it waited for the last work that ended by `end`."""
         recent = range(max(0, len(ends) - _MAX_RECENT), len(ends))
         done = [i for i in recent if self.works[i].event.end <= end + _INSTANT]
         if not done:
@@ -140,7 +145,7 @@ class Replay:
 
 
 def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
-    """Return the steps of a window as a replay; None where launches are not known."""
+    """Return a replay of the steps of a window; None if launch times are unknown."""
     work = [e for e in trace.of(*DEVICE) if of.start <= e.start <= of.end]
     known = [event for event in work if id(event) in of.launched]
     if len(of.marks) <= 1 or len(known) < _MIN_LINKED_SHARE * len(work) or not known:
@@ -160,7 +165,7 @@ def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
 
 
 def _linked(whole: Sequence[Event], of: Window, names: Names) -> list[_Work]:
-    """Return the pieces of work in the order of their launches, each with what it waits for."""
+    """Return the device work in launch order, with dependencies and delays."""
     usual = _usual_latency(whole, of)
     lanes: dict[str, list[int]] = {}
     works: list[_Work] = []
@@ -185,7 +190,7 @@ def _linked(whole: Sequence[Event], of: Window, names: Names) -> list[_Work]:
 def _needs(
     event: Event, works: Sequence[_Work], lanes: dict[str, list[int]], names: Names
 ) -> tuple[int, ...]:
-    """Return the earlier work that has to be done before a piece of work starts."""
+    """Return the indices of the earlier work that has to end before `event` starts."""
     found = lanes.get(event.lane, [])[-1:]
     reached = works[found[0]].event.end if found else -np.inf
     update = names.is_update(event)
@@ -206,16 +211,13 @@ def _needs(
 
 
 def _usual_latency(whole: Sequence[Event], of: Window) -> Seconds:
-    """Time from a launch to the start of work on an idle device [s]: among the shortest."""
+    """Return the time from launch to start of work on an idle device [s], a low percentile."""
     latencies = [event.start - of.launched[id(event)] for event in whole]
     return float(min(_LATENCY, max(0.0, np.percentile(latencies, _MAX_SPEEDUP))))
 
 
 def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds, Kind, int]]:
-    """Return the host's actions in order.
-
-    Launches (with their work), waits, loads, blocked calls.
-    """
+    """Return the host's actions in order of time: launches, waits, data loading, blocking calls."""
     indices: dict[int | None, list[int]] = {}
     for index, work in enumerate(works):
         indices.setdefault(work.event.correlation, []).append(index)
@@ -241,7 +243,7 @@ def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds,
 def _turn(
     call: Event, indices: Sequence[int], works: Sequence[_Work], usual: Seconds
 ) -> list[tuple[float, float, Kind, int]]:
-    """Return a call of the host: the work it launches (a graph launches much), or its waiting."""
+    """Return the actions of one host call: its launches (a CUDA graph has many), or its wait."""
     if call.kind is Kind.WAIT:
         return [(call.start, call.end, Kind.WAIT, -1)]
     if call.correlation is None or not indices:
@@ -261,13 +263,13 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Scaling of the time of each piece of work from a trace to a target.
+    """Rules that scale the time of each operator from the traced size to a target size.
 
-    `growth` is the target's batch over the trace's, `shortest` what a kernel is taken to need
-    however little it does. `lines` win over that rule: fixed time and time a sample of an operator,
-    fitted to several traces. `members` are ranks of the trace's largest group, `ranks` those of the
-    target's. `network` is the rate of one machine's network, one way, between machines of
-    `per_machine` devices; None: as fast between machines as inside.
+    `growth` is the target batch size over the traced one, `shortest` the minimum time of a kernel.
+    `lines` take precedence over the rules: fixed time and time per sample of an operator, fitted to
+    several traces. `members` is the largest group size in the trace, `ranks` that of the target.
+    `network` is the bandwidth of one machine in one direction, between machines of `per_machine`
+    devices; None: links between machines are as fast as links inside.
     """
 
     batch: int | None
@@ -283,13 +285,13 @@ class Rules:
     on_device: bool
 
     def duration(self, event: Event) -> Seconds:
-        """Return the time of a piece of work at the target [s]."""
+        """Return the time of an event at the target size [s]."""
         if event.kind is Kind.COLLECTIVE:
             return self._collective(event)
         return self.grown(self.names.key(event), event.duration)
 
     def grown(self, key: Key, time: Seconds, calls: float = 1.0) -> Seconds:
-        """Return the time of an operator at the target from that of its calls in the trace [s]."""
+        """Return the time of an operator at the target size, from its `time` in the trace [s]."""
         _, kind, grows = key
         if not grows or abs(self.growth - 1.0) < _ROUNDING:
             return time
@@ -311,7 +313,7 @@ class Rules:
         return event.duration * self._time(message, size, ranks) / before
 
     def _time(self, message: Message, size: float, ranks: int) -> Seconds:
-        """Time of a collective at the target, over machines where it spans several [s]."""
+        """Return the time of a collective at the target size, hierarchical across machines [s]."""
         wire, local = self.wire, self.per_machine
         if wire is None:
             return 0.0
@@ -321,7 +323,7 @@ class Rules:
         return wire.time_over_machines(share, local, ranks / local, self.network)
 
     def assumptions(self) -> Iterator[str]:
-        """Return the assumptions of the rules, in words."""
+        """Yield the assumptions of the rules as text."""
         if abs(self.growth - 1.0) >= _ROUNDING:
             yield from self._about_batch()
         if self.ranks != self.members:
@@ -360,10 +362,7 @@ class Rules:
 
 
 def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composition:
-    """Return a composition with each part in proportion to its operators.
-
-    Where no replay is possible.
-    """
+    """Scale a composition in proportion to the time of its operators, if no replay is possible."""
     kernels = [row for row in rows if row.kind in {Kind.KERNEL, Kind.OPERATOR}]
     time = sum(row.time for row in kernels)
     after = sum(rules.grown(row.key, row.time, row.calls) for row in kernels)
@@ -382,9 +381,9 @@ def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composit
 
 
 def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, tuple[Seconds, Seconds]]:
-    """Return fixed time and time a sample of operators that occur at two batch sizes or more.
+    """Fit fixed time and time per sample of operators that occur in all of two or more traces.
 
-    A line of least squares through their times by batch, neither part below zero.
+    `tables` maps batch sizes to operators. The fit is by least squares; neither part is negative.
     """
     times: dict[Key, dict[int, float]] = {}
     for batch, rows in tables.items():

@@ -1,8 +1,8 @@
-"""Steps of a trace: their operators, and the time of computing, exposed communication and waiting.
+"""Steps of a trace: operators, and time of compute, exposed communication and waiting.
 
-The time of a step is taken on the device where there is one: from the first work launched by one
-step to the first launched by a later one, so that a host that runs ahead does not matter. For a
-single step, and on a CPU, it is the host's time.
+The step time is taken on the device if there is one: from the first work launched by one step to
+the first launched by a later one, so that a host that runs ahead does not matter. For a single
+step, and on a CPU, it is the host's time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Key = tuple[str, Kind, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An operator in a mean step. `calls` counts kernels or calls; `grows`: with the batch."""
+    """An operator in a mean step: `calls` and `time` per step; `grows`: scales with batch size."""
 
     name: str
     kind: Kind
@@ -60,12 +60,12 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """Attributes that distinguish it from other operators."""
+        """Name, kind and growth: the identity of the operator."""
         return self.name, self.kind, self.grows
 
 
 def rows(trace: Trace, of: Window, names: Names) -> tuple[Row, ...]:
-    """Return the operators of a window's steps, the longest first."""
+    """Return the operators of a window with their time per step, the longest first."""
     work = trace.of(*DEVICE)
     if work:
         pieces = [(names.key(event), event.duration) for event in work if of.holds(event)]
@@ -84,7 +84,11 @@ def rows(trace: Trace, of: Window, names: Names) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names of device events: those of the operator, else of the kernel; and their collectives."""
+    """Names of device events (the operator that launched them, else the kernel), and collectives.
+
+    `updates` are the intervals of optimizer steps; `launched` and `messages` map ids of events to
+    launch times and collectives.
+    """
 
     operators: Mapping[int, str]
     updates: Sequence[tuple[float, float]]
@@ -93,7 +97,7 @@ class Names:
 
     @classmethod
     def of_trace(cls, trace: Trace, of: Window, found: Mapping[int, Message]) -> Names:
-        """Return the names of a trace's events."""
+        """Collect the names of a trace's events; `found` are its collectives by id of the event."""
         spans = union((event.start, event.end) for event in trace.of(Kind.UPDATE))
         return cls(
             operators={
@@ -107,11 +111,11 @@ class Names:
         )
 
     def key(self, event: Event) -> Key:
-        """Return the operator of an event."""
+        """Return the identity of the operator of an event."""
         return self.name(event), event.kind, self.grows(event)
 
     def name(self, event: Event) -> str:
-        """Return the operator that launched a kernel, or the event's own name."""
+        """Return the name of the operator that launched a kernel, or the event's own name."""
         if event.kind is Kind.COLLECTIVE:
             message = self.messages.get(id(event))
             return message.operation if message else _short(event.name)
@@ -120,7 +124,7 @@ class Names:
         return self.operators.get(event.external or 0) or _short(event.name)
 
     def grows(self, event: Event) -> bool:
-        """Return true if its time is assumed to grow with the batch."""
+        """Return True if the event's time is assumed to grow with the batch size."""
         if event.kind is Kind.COLLECTIVE:
             message = self.messages.get(id(event))
             return message is not None and message.grows_with_batch
@@ -129,7 +133,7 @@ class Names:
         return not self.is_update(event) and _PARAMETERS.search(self.name(event)) is None
 
     def is_update(self, event: Event) -> bool:
-        """Return true if it was launched by the optimizer."""
+        """Return True if the event was launched by the optimizer."""
         at = self.launched.get(id(event), event.start if event.kind is Kind.OPERATOR else None)
         if at is None:
             return False
@@ -138,9 +142,9 @@ class Names:
 
 
 def _operator_times(trace: Trace, of: Window, named: Names) -> Iterator[tuple[Key, Seconds]]:
-    """Return the operators on the CPU, and the time that each spends itself.
+    """Yield the operators on the CPU with their self time.
 
-    To call others and to look at a tensor in another way takes as long for any batch.
+    The time of views and of operators that mostly call others is taken as independent of the batch.
     """
     waits = union((event.start, event.end) for event in trace.of(Kind.LOAD))
     lanes: dict[str, list[Event]] = {}
@@ -162,7 +166,7 @@ def _operator_times(trace: Trace, of: Window, named: Names) -> Iterator[tuple[Ke
 
 
 def _unnested(events: Iterable[Event]) -> list[tuple[Event, Seconds]]:
-    """Return each event of one thread with its duration less that of the events directly inside."""
+    """Return the events of one thread with their self time: duration without nested events."""
     own: dict[int, float] = {}
     kept: list[Event] = []
     open_: list[Event] = []
@@ -189,10 +193,10 @@ _MIN_STEP: Final = units.parse("1 us", units.SECOND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Whole steps of a trace: from `start` to `end` there are `steps` of them.
+    """Whole steps of a trace: `steps` steps between `start` and `end`.
 
-    `launched` is when each device event was launched, by id; where the trace does not tell, its
-    own start. `marks` are the steps as the host says.
+    `launched` maps ids of device events to launch times, if the trace has them. `marks` are the
+    host's ``ProfilerStep`` events.
     """
 
     start: Seconds
@@ -204,21 +208,21 @@ class Window:
 
     @property
     def step(self) -> Seconds:
-        """Time of a step [s]."""
+        """Mean time of a step [s]."""
         return (self.end - self.start) / self.steps
 
     def holds(self, event: Event) -> bool:
-        """Return true if an event begins inside."""
+        """Return True if an event starts in the window."""
         return self.start <= event.start < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """Composition of a step [s]; the parts that are not `hidden_*` add up to `step`.
+    """Composition of a mean step [s]; the parts that are not `hidden_*` add up to `step`.
 
-        `compute` is device work that hides anything else, `gaps` time in which the device
-    is idle and the host does not wait for data: launches, Python, waiting for the host.
-        On a CPU `compute` is time in operators. Sizes are bytes of a step.
+    `compute` is device compute, including the part that overlaps with communication and copies;
+    `gaps` the time in which the device is idle and the host does not wait for data: launch
+    overhead, Python. On a CPU `compute` is time in operators. `to_device_bytes` is per step [B].
     """
 
     step: Seconds
@@ -236,7 +240,7 @@ class Composition:
 
     @property
     def without_data(self) -> Seconds:
-        """Time of compute and gaps: what a step takes that neither waits nor exchanges [s]."""
+        """Time of compute and gaps, without data waits, exposed communication and copies [s]."""
         return self.compute + self.gaps
 
 
@@ -248,12 +252,12 @@ def window(trace: Trace, steps: int | None = None) -> Window:
     trace : Trace
         The trace.
     steps : int, optional
-        How many steps there are, for a trace without marks.
+        Number of steps, for a trace without ``ProfilerStep`` marks.
 
     Raises
     ------
     InputError
-        If neither marks nor `steps` say where steps begin, or nothing was done.
+        If the trace has neither marks nor a given number of steps, or is empty.
     """
     marks = _marks(trace)
     work = trace.of(*DEVICE)
@@ -292,7 +296,7 @@ def window(trace: Trace, steps: int | None = None) -> Window:
 
 
 def _marks(trace: Trace) -> tuple[Event, ...]:
-    """Return the steps as the host says, each once."""
+    """Return the ``ProfilerStep`` events in order, the longest of each name."""
     found: dict[str, Event] = {}
     for event in trace.of(Kind.STEP):
         known = found.setdefault(event.name, event)
@@ -324,9 +328,9 @@ def _unmarked(
 def _first_work(
     work: Sequence[Event], marks: Sequence[Event], launched: dict[int, Seconds]
 ) -> list[Seconds]:
-    """Return when the device began to compute each step; fewer than marks if one launched nothing.
+    """Return the times at which the device started each step; fewer than `marks` if one is unknown.
 
-    Only the stream that computes most tells: copies of later batches may run far ahead.
+    Only the busiest compute stream counts, as copies of later batches may run far ahead.
     """
     computing: dict[str, float] = {}
     for event in work:
@@ -379,18 +383,18 @@ def device_composition(
     waits: Intervals,
     size: Bytes,
 ) -> Composition:
-    """Return the composition of `steps` steps on a device between the two times of `span`.
+    """Return the mean composition of `steps` steps on a device.
 
     Parameters
     ----------
     pieces : iterable
-        Kind, start and end of each piece of its work [s].
+        Kind, start and end of each event on the device [s].
     span : tuple of float
-        When the steps begin and end [s].
+        Start of the first and end of the last step [s].
     steps : int
-        How many there are.
+        Number of steps.
     waits : array
-        When the host waits for data [s].
+        Intervals in which the host waits for data [s].
     size : float
         Bytes copied to the device in all steps [B].
     """
@@ -451,6 +455,6 @@ def _pairs(times: Intervals) -> list[tuple[float, float]]:
 
 
 def _bytes(events: Iterable[Event]) -> Bytes:
-    """Return bytes copied to the device [B]."""
+    """Return the bytes copied to the device [B]."""
     sizes = (event.about.get("bytes") for event in events if event.kind is Kind.TO_DEVICE)
     return sum(float(size) for size in sizes if isinstance(size, int | float))

@@ -1,4 +1,4 @@
-"""PyTorch profiler traces as sections of a scenario: how a step is spent, here and at other sizes.
+"""Importer of PyTorch profiler traces: the composition of a step, as traced and at other sizes.
 
 `trace_file` reads the events and collectives, `steps` finds whole steps and splits them into
 operators, `scaling` gives the step at another batch size or number of devices.
@@ -62,7 +62,7 @@ class Column:
 
     @property
     def rate(self) -> float | None:
-        """Samples a second of all devices, as long as data is there."""
+        """Samples per second of all devices without data stalls; None if the batch is unknown."""
         if self.batch is None:
             return None
         return self.batch * self.devices / self.spent.step if self.spent.step > 0.0 else None
@@ -70,12 +70,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Facts that are not in the traces, and the sizes asked for.
+    """Options of the import: facts that are not in the traces, and target sizes.
 
-    `batches` are samples that a device took in a step, one for each trace or one for all, or none.
-    `to_batches` and `devices` are what to scale to; `network` and `per_machine` as in `Rules`.
-    `steps` counts the steps of a trace without marks. `extends` names the scenario to build on,
-    `shown` says how many operators to list.
+    `batches` are the samples per device and step of each trace; empty if unknown. `to_batches` and
+    `devices` are the target sizes; `network` and `per_machine` as in `Rules`. `steps` is the number
+    of steps of a trace without marks, `extends` the scenario to build on, `shown` the number of
+    operators to list.
     """
 
     batches: tuple[int, ...] = ()
@@ -90,7 +90,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
-    """One trace taken apart."""
+    """One trace with its steps, operators, composition and replay."""
 
     batch: int | None
     trace: Trace
@@ -102,34 +102,34 @@ class Traced:
 
     @property
     def members(self) -> int:
-        """Ranks of the largest group that talked; 1 where none did."""
+        """Number of ranks of the largest group with a collective; 1 without collectives."""
         return max((message.ranks for message in self.names.messages.values()), default=1)
 
     @property
     def devices(self) -> int:
-        """Devices of the job, as far as the trace shows."""
+        """Number of devices of the job: the world size if recorded, else `members`."""
         return self.trace.ranks or self.members
 
 
 def read(paths: Sequence[Path], request: Request) -> Fragment:
-    """Read the steps and operators of one or more traces, and scale them to other sizes.
+    """Convert one or more traces to scenario sections, and scale them to other sizes.
 
     Parameters
     ----------
     paths : sequence of pathlib.Path
-        One trace of one rank, or several of equal runs at different batch sizes.
+        One trace of one rank, or traces of equal runs at different batch sizes.
     request : Request
-        What is known, and asked for.
+        Facts that are not in the traces, and target sizes.
 
     Returns
     -------
     Fragment
-        Sections [model] and [train] if the batch is known; the tables in comments and summary.
+        Sections [model] and [train] if the batch size is known; the tables in comments and summary.
 
     Raises
     ------
     InputError
-        For files that are not such traces or broken, and options that don't fit them.
+        For files that are not profiler traces or invalid, and options that contradict them.
     """
     _check(paths, request)
     batches = request.batches or [None] * len(paths)
@@ -199,7 +199,7 @@ def _sections(known: Sequence[Column], parameters: float, extends: str) -> Itera
 
 
 def _steps(columns: Sequence[Column]) -> Iterator[str]:
-    """Return the split of a step, a column for each."""
+    """Yield the lines of a table: composition of a step, with one column for each size."""
     heads = [("", *cells) for cells in zip(*(_head(c) for c in columns), strict=True) if any(cells)]
     device = columns[0].spent.on_device
     parts = [
@@ -247,7 +247,7 @@ def _cell(value: float, step: float) -> str:
 
 
 def _operators(rows: Sequence[Row], shown: int) -> Iterator[str]:
-    """Return the longest operators of the first trace."""
+    """Yield the lines of a table of the `shown` longest operators."""
     total = sum(row.time for row in rows)
     heads = ("operator", "what", "calls", "time", "share", "with the batch")
     cells = [
@@ -279,7 +279,7 @@ _MAX_REPLAY_ERROR: Final = 0.05
 
 
 def _check(paths: Sequence[Path], request: Request) -> None:
-    """Return options that contradict each other."""
+    """Raise an `InputError` for options that contradict each other."""
     problems = []
     if len(request.batches) not in {0, len(paths)}:
         message = f"is given {len(request.batches)} times for {len(paths)} traces"
@@ -337,7 +337,7 @@ def _rules(
 
 
 def _ranks(base: Traced, devices: int | None) -> int:
-    """Return ranks of the target's largest group, which holds the same share of all devices."""
+    """Return the largest group size at the target, the same share of all devices as traced."""
     ranks = base.members * (devices or base.devices) / base.devices
     if ranks < 1.0 or ranks != int(ranks):
         message = f"don't divide into groups as the trace's {base.devices} do"
@@ -373,7 +373,7 @@ def _warnings(traced: Traced) -> Iterator[str]:
 
 
 def _replay_warnings(base: Traced) -> Iterator[str]:
-    """Return the error of a replay of the trace as it is: the time without waiting for data."""
+    """Yield a warning if a replay of the unmodified trace has another step time (without waits)."""
     if base.replay is None:
         yield "the trace can't be replayed (launches, marks or a device are missing): parts scale"
         return

@@ -1,4 +1,4 @@
-"""Events and collectives of a PyTorch profiler trace, unions and differences of their intervals.
+"""Events and collectives of a PyTorch profiler trace, and operations on time intervals.
 
 Format: Chrome trace JSON as Kineto writes it (pytorch/kineto ``output_json.cpp``,
 ``CuptiActivity.h``); torch 2.13.0 on CPU was run. ``ts`` and ``dur`` are in us, since 2024 relative
@@ -34,7 +34,7 @@ Intervals: TypeAlias = NDArray[np.float64]
 
 
 def union(pairs: Iterable[tuple[float, float]]) -> Intervals:
-    """Return the times that lie in any of `pairs`.
+    """Return the union of the intervals `pairs` as disjoint intervals in order, shape (n, 2).
 
     Examples
     --------
@@ -54,7 +54,7 @@ def union(pairs: Iterable[tuple[float, float]]) -> Intervals:
 
 
 def both(left: Intervals, right: Intervals) -> Intervals:
-    """Return the times that lie in both.
+    """Return the intersection of two sets of disjoint intervals.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def both(left: Intervals, right: Intervals) -> Intervals:
 
 
 def without(left: Intervals, right: Intervals) -> Intervals:
-    """Return the times of `left` that lie not in `right`.
+    """Return the difference of two sets of disjoint intervals: `left` without `right`.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def without(left: Intervals, right: Intervals) -> Intervals:
 
 
 def length(times: Intervals) -> Seconds:
-    """Return their total length [s].
+    """Return the total length of disjoint time intervals [s].
 
     Examples
     --------
@@ -93,7 +93,7 @@ def length(times: Intervals) -> Seconds:
 
 
 def _holds(times: Intervals, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a mask of the points that lie inside."""
+    """Return a mask of the `points` that lie inside the intervals."""
     if not len(times):
         return np.zeros(len(points), dtype=bool)
     at = np.searchsorted(times[:, 0], points, side="right") - 1
@@ -116,7 +116,7 @@ _WAITS: Final = re.compile(r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize")
 
 
 class Kind(Enum):
-    """Kind of an event."""
+    """Kind of an event: mark, operator, launch, or work on the device."""
 
     STEP = auto()
     LOAD = auto()
@@ -146,7 +146,7 @@ _KEPT_ARGUMENTS: Final = frozenset(
 
 @dataclass(slots=True)
 class Event:
-    """One event: times in seconds since the trace's first event, `lane` its thread or stream."""
+    """One event; times in seconds since the trace's first event, `lane` its thread or stream."""
 
     name: str
     kind: Kind
@@ -160,13 +160,16 @@ class Event:
 
     @property
     def end(self) -> Seconds:
-        """Its end [s]."""
+        """End time [s]."""
         return self.start + self.duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The events of one rank by kind, each by rising start, and the file's other facts."""
+    """The events of one rank by kind, in order of start, and properties of device and job.
+
+    `ranks` is the world size if recorded, `left_out` the number of events of other kinds.
+    """
 
     origin: str
     events: Mapping[Kind, tuple[Event, ...]]
@@ -177,7 +180,7 @@ class Trace:
     warnings: tuple[str, ...] = ()
 
     def of(self, *kinds: Kind) -> list[Event]:
-        """Return all events of some kinds, by rising start."""
+        """Return all events of the given kinds, in order of start."""
         found = [event for kind in kinds for event in self.events.get(kind, ())]
         return sorted(found, key=lambda event: event.start)
 
@@ -193,7 +196,7 @@ def _only_counted(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read the trace of one rank.
+    """Read the profiler trace of one rank.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ def read_trace(path: Path) -> Trace:
     Raises
     ------
     InputError
-        For files that are not such a trace or are cut off, and for impossible times.
+        For files that are not profiler traces or are truncated, and for impossible times.
     """
     origin = str(path)
     top = parse_json(read_text(path, WANTED), origin, _only_counted)
@@ -234,7 +237,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _kind(value: Mapping[str, Any]) -> Kind | None:
-    """Return the kind of an event; None for events that don't count."""
+    """Return the kind of an event; None for events that are ignored."""
     category, name = str(value.get("cat", "")).lower(), str(value.get("name", ""))
     if category in _HOST_CATEGORIES:
         marks = ((_STEP, Kind.STEP), (_LOADER, Kind.LOAD), (_UPDATE, Kind.UPDATE))
@@ -286,7 +289,7 @@ def _identity(args: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _check_copy(entry: Entry, event: Event, args: Mapping[str, Any]) -> None:
-    """Return a copy's size, and check it against the rate of the same event."""
+    """Report a problem if size and duration of a copy contradict the bandwidth it reports."""
     inside = Entry(args, entry.origin, (*entry.path, "args"), entry.problems)
     size = inside.number_at("bytes")
     rate = args.get("memory bandwidth (GB/s)")
@@ -322,7 +325,7 @@ def _trace(origin: str, events: list[Event], left_out: int, top: Mapping[str, An
 
 
 def _of_one_device(events: list[Event]) -> tuple[list[Event], tuple[str, ...]]:
-    """Return the events without those of all devices but the busiest."""
+    """Return the events without those of devices other than the busiest, and warnings."""
     busy: dict[str, float] = {}
     for event in events:
         if event.kind in DEVICE:
@@ -336,7 +339,7 @@ def _of_one_device(events: list[Event]) -> tuple[list[Event], tuple[str, ...]]:
 
 
 def _device(top: Mapping[str, Any]) -> tuple[str, Bytes | None]:
-    """Return name and memory of the device; empty on a CPU."""
+    """Return the name and memory [B] of the traced device; an empty name and None on a CPU."""
     listed = top.get("deviceProperties")
     first = listed[0] if isinstance(listed, list) and listed else {}
     if not isinstance(first, dict):
@@ -376,9 +379,10 @@ _FASTEST: Final = units.parse("1 PB/s", units.BYTE_PER_SECOND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Bytes moved by one collective among `ranks`; `element` is the size of a value [B].
+    """Size and algorithm of one collective among `ranks`.
 
-    `tree` says that its kernel is named after one; all others are taken to be rings.
+    `element` is the size of a value [B]; `tree` is true for tree kernels, others are taken as
+    rings.
     """
 
     operation: str
@@ -389,19 +393,19 @@ class Message:
 
     @property
     def grows_with_batch(self) -> bool:
-        """True if it carries activations; the others carry gradients or parameters."""
+        """True if it carries activations; other collectives carry gradients or parameters."""
         return self.operation in _ACTIVATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """Latency of a ring's step and bandwidth of a rank that fit a trace's collectives."""
+    """Latency of one step of a ring and bandwidth per rank, fitted to a trace's collectives."""
 
     latency: Seconds
     bandwidth: BytesPerSecond
 
     def time(self, message: Message, size: Bytes, ranks: int) -> Seconds:
-        """Return the time of a collective of `message`'s kind [s]: its steps and its bytes.
+        """Return the time of a collective like `message` for `size` bytes over `ranks` ranks [s].
 
         A ring all-reduce takes ``2 (n - 1) latency + 2 (n - 1) / n * size / bandwidth`` and a ring
         gather or scatter half of that (Thakur, Rabenseifner, Gropp 2005,
@@ -417,7 +421,7 @@ class Wire:
     def time_over_machines(
         self, size: Bytes, local: int, machines: float, network: BytesPerSecond
     ) -> Seconds:
-        """Time of an all-reduce inside machines of `local` ranks first, then between them [s].
+        """Return the time of a hierarchical all-reduce on `machines` machines of `local` ranks [s].
 
         Reduce-scatter inside, all-reduce of the parts between the machines over their `network`,
         all ranks at once, and all-gather inside (Jia et al. 2018, section 3.4,
@@ -430,7 +434,7 @@ class Wire:
 
 
 def messages(trace: Trace) -> dict[int, Message]:
-    """Return the bytes that each collective of a trace moved, where known, by the event's id."""
+    """Return size and algorithm of each collective of a trace, if known, by id of the event."""
     records = {
         event.external: event.about
         for event in trace.of(Kind.OPERATOR)
@@ -463,10 +467,7 @@ def _message(event: Event, about: Mapping[str, Any]) -> Message | None:
 
 
 def element_size(name: str) -> Bytes | None:
-    """Return bytes of a value of a c10 type such as ``BFloat16``.
-
-    None for one that is not known.
-    """
+    """Return the size of a value of a c10 type such as ``BFloat16`` [B]; None if unknown."""
     plain = name.lower().removeprefix("c10::")
     return 1.0 if plain.startswith("float8") else _ELEMENT.get(plain)
 
@@ -477,10 +478,10 @@ def _count(value: object) -> float:
 
 
 def fit_wire(events: Iterable[Event], found: Mapping[int, Message]) -> Wire | None:
-    """Return the wire that fits a trace's collectives; None if none says what it moved.
+    """Fit interconnect latency and bandwidth to a trace's collectives; None if no size is known.
 
-    The shortest of equal ones counts: the others waited for their peers. With one size alone,
-    all of the time is bandwidth.
+    The shortest of equal collectives counts, as the others waited for their peers. If all have one
+    size, latency is 0.
     """
     least: dict[Message, float] = {}
     for event in events:
@@ -495,7 +496,10 @@ def fit_wire(events: Iterable[Event], found: Mapping[int, Message]) -> Wire | No
 
 
 def _solved(rows: np.ndarray[Any, np.dtype[np.float64]]) -> Wire:
-    """Return the pair that brings both columns' sum closest to one, neither below zero."""
+    """Fit latency and time per byte by least squares; neither is negative.
+
+    A row of `rows` holds steps and bytes of a collective, each divided by its time.
+    """
     lengths = np.linalg.norm(rows, axis=0)
     latency = per_byte = 0.0
     if len(rows) > 1 and np.all(lengths > 0.0):
@@ -508,7 +512,7 @@ def _solved(rows: np.ndarray[Any, np.dtype[np.float64]]) -> Wire:
 
 
 def _steps(message: Message) -> float:
-    """Return steps of its ring or tree one after another."""
+    """Return the number of sequential steps of the ring or tree algorithm."""
     if message.tree:
         return float(2.0 * np.log2(message.ranks))
     if message.operation == "all_reduce":
@@ -518,7 +522,7 @@ def _steps(message: Message) -> float:
 
 
 def _moved(message: Message) -> float:
-    """Return bytes each rank sends [B]."""
+    """Return the bytes that each rank sends [B]."""
     if message.tree:
         return 2.0 * message.size
     if message.operation == "all_reduce":
@@ -528,7 +532,7 @@ def _moved(message: Message) -> float:
 
 
 def gradient_values(events: Sequence[Event], found: Mapping[int, Message]) -> float:
-    """Return values that are reduced over the ranks: what every rank has a gradient for, once."""
+    """Return the number of gradient values reduced over the ranks, each counted once."""
     reduced = [found[id(event)] for event in events if id(event) in found]
     whole = sum(m.size / m.element for m in reduced if m.operation == "all_reduce")
     parts = sum(m.size / m.element for m in reduced if m.operation == "reduce_scatter")

@@ -14,7 +14,7 @@ from simulator.errors import InputError, UnitError
 from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.shipped import DATA
-from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, PueField
+from simulator.schema.cost import EnergyPlan, Ownership, PueField
 from simulator.schema.fields import (
     SOURCED,
     FractionFigure,
@@ -97,7 +97,7 @@ def _electricity() -> _Electricity:
     return check(_Electricity, read_document(_ELECTRICITY))
 
 
-def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
+def energy_plan(document: Document, given: EnergyPlan) -> EnergyPlan:
     """Read the [energy] section of a scenario.
 
     Raises
@@ -109,14 +109,17 @@ def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
     grid = _amount(document, "grid", given.grid, known.grid, KILOGRAM_PER_JOULE)
     tariff = _amount(document, "tariff", given.tariff, known.tariff, USD_PER_JOULE)
     found = {
-        "pue": _STATED if given.pue is not None else known.sources["pue.world"],
+        "pue": _STATED if given.states("pue") else known.sources["pue.world"],
         **{name: source for name, (_, source) in (("grid", grid), ("tariff", tariff)) if source},
     }
     return EnergyPlan(
-        pue=known.pue["world"] if given.pue is None else given.pue,
-        grid=grid[0],
-        tariff=tariff[0],
-        sources=found,
+        sources=given.sources,
+        pue=given.pue if given.states("pue") else known.pue["world"],
+        grid=given.grid,
+        tariff=given.tariff,
+        emissions=grid[0],
+        price=tariff[0],
+        figures=found,
     )
 
 
@@ -142,7 +145,7 @@ def _amount(
 
 
 @cached(most=1000, ignore=(Document,))
-def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
+def electricity(document: Document, given: EnergyPlan | None, *, owned: bool) -> EnergyPlan:
     """Return the electricity of a file; owned machines have a default tariff.
 
     Raises
@@ -150,8 +153,8 @@ def electricity(document: Document, given: EnergySection | None, *, owned: bool)
     InputError
         As `energy_plan` does.
     """
-    plan = energy_plan(document, given or EnergySection())
-    return _with_tariff(plan) if owned and plan.tariff is None else plan
+    plan = energy_plan(document, given or EnergyPlan())
+    return _with_tariff(plan) if owned and plan.price is None else plan
 
 
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
@@ -161,6 +164,6 @@ def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
     source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)
     return replace(
         plan,
-        tariff=parse(known.tariff[_STAND_IN], USD_PER_JOULE),
-        sources={**plan.sources, "tariff": source},
+        price=parse(known.tariff[_STAND_IN], USD_PER_JOULE),
+        figures={**plan.figures, "tariff": source},
     )

@@ -14,23 +14,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
-from simulator.errors import InputError, PlanError, Problem
+from simulator.errors import InputError, PlanError
 from simulator.memo import cached
 from simulator.reading.calibration import calibration_of
 from simulator.reading.checks import CHECKS
 from simulator.reading.document import Document
-from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import (
     chain_of,
-    joined,
     merged_tables,
     parse_override,
     refuse_service,
@@ -43,7 +40,7 @@ from simulator.reading.scenario import (
     to_scenario,
 )
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.settings import as_option, possible_names, without_key
+from simulator.reading.settings import SettingsReader, as_options, possible_names, without_key
 from simulator.reading.tables import BROKEN, Reading
 from simulator.reading.unresolved import (
     SECTIONS,
@@ -107,25 +104,19 @@ class Loaded:
     key: str
 
 
-class CandidateReader:
+class CandidateReader(SettingsReader):
     """Reads one scenario again and again, each time with other settings.
-
-    It can be pickled: a process that gets it has the same texts.
 
     Parameters
     ----------
     name_or_path : str
         A file, the name of a shipped scenario, or ``-`` for standard input.
-    overrides : sequence of str
-        ``section.key=value``, before any settings.
     stdin : file object, optional
         Read instead of standard input.
-    profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
-    calibration : pathlib.Path, optional
-        An overlay of fitted parameters, instead of the one the scenario names.
     chain : sequence of Document, optional
         Its documents where they have been read already (`merge_documents.chain_of`).
+    overrides, profiles, calibration
+        As of any `SettingsReader`.
 
     Raises
     ------
@@ -134,6 +125,10 @@ class CandidateReader:
     UnknownName
         If there is no such scenario.
     """
+
+    derived = SettingsReader.derived | {
+        *("_document", "_problems", "_base", "_tables", "_known", "_sound", "_step_batch")
+    }
 
     def __init__(  # noqa: PLR0913 - what a scenario is made of
         self,
@@ -145,45 +140,28 @@ class CandidateReader:
         calibration: Path | None = None,
         chain: Sequence[Document] | None = None,
     ) -> None:
-        self.name_or_path = name_or_path
-        self.overrides = tuple(overrides)
-        self.profiles = tuple(profiles)
-        self.calibration = calibration
-        self._chain = chain_of(name_or_path, stdin) if chain is None else tuple(chain)
-        self._prepare()
-
-    def over(self, settings: Mapping[str, Plain]) -> CandidateReader:
-        """Return a reader of the same scenario with these settings over its own."""
-        return CandidateReader(
-            self.name_or_path,
-            overrides=(*self.overrides, *_options(settings)),
-            profiles=self.profiles,
-            calibration=self.calibration,
-            chain=self._chain,
+        super().__init__(
+            chain_of(name_or_path, stdin) if chain is None else chain,
+            default_name_of(name_or_path),
+            overrides=overrides,
+            profiles=profiles,
+            calibration=calibration,
         )
 
     def less(self, keys: Sequence[KeyPath]) -> CandidateReader:
         """Return a reader of the same scenario without some keys, wherever they are stated."""
-        found = copy(self)
-        chain = tuple(_less(document, keys) for document in self._chain)
+        found = CandidateReader.__new__(CandidateReader)
+        chain = tuple(_less(document, keys) for document in self.chain)
         names = tuple(f"{'.'.join(map(str, key))}=" for key in keys)
         kept = [text for text in self.overrides if not text.replace(" ", "").startswith(names)]
-        found.__setstate__({**self.__getstate__(), "_chain": chain, "overrides": tuple(kept)})
+        found.__setstate__({**self.__getstate__(), "chain": chain, "overrides": tuple(kept)})
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key not in _WORKED_OUT}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._prepare()
-
     def _prepare(self) -> None:
-        self._catalogue = Catalogue.default(self.profiles)
+        super()._prepare()
         self._document, self._problems = self._joined(())
         refuse_service(self._document)
         self._base = self._without_problems()
-        self._default_name = default_name_of(self.name_or_path)
         self._step_batch = batch_of_step(self._document)
         self._tables: dict[tuple[str, ...], Any] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
@@ -207,8 +185,8 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
-        file = self._file(_options(settings))
-        scenario = to_scenario(file, self._default_name)
+        file = self._file(as_options(settings))
+        scenario = to_scenario(file, self.default_name)
         return Loaded(scenario=scenario, key=content_key(file))
 
     def read_without_uncertainty(
@@ -231,7 +209,7 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
-        return resolve(self._file(_options(settings)), self._default_name)
+        return resolve(self._file(as_options(settings)), self.default_name)
 
     def without(self, key: str) -> Scenario:
         """Return the scenario without one of its keys and without uncertainties.
@@ -243,13 +221,13 @@ class CandidateReader:
         """
         document = self.document()
         data = without_key(document.data, tuple(key.split(".")))
-        file = from_document(replace(document, data=data), self._catalogue, ())
-        return resolve(file, self._default_name)
+        file = from_document(replace(document, data=data), self.catalogue, ())
+        return resolve(file, self.default_name)
 
     def _loaded_or_error(self, settings: Mapping[str, Plain]) -> Loaded | PlanError:
         try:
-            file = self._file(_options(settings))
-            scenario = resolve(file, self._default_name)
+            file = self._file(as_options(settings))
+            scenario = resolve(file, self.default_name)
         except PlanError as error:
             return error
         return Loaded(scenario=scenario, key=content_key(file))
@@ -259,8 +237,8 @@ class CandidateReader:
         file = self._exchanged(texts)
         if file is None:
             document, problems = self._joined(texts)
-            return from_document(document, self._catalogue, problems)
-        looking = file.look_up(self._catalogue, self._known)
+            return from_document(document, self.catalogue, problems)
+        looking = file.look_up(self.catalogue, self._known)
         if looking:
             refuse((*looking, *find_problems(file, CHECKS)), self._document.origin)
         # What a check reads may be as in a candidate without mistakes.
@@ -337,7 +315,7 @@ class CandidateReader:
         """
         from simulator.reading.search.sweep_section import axes_of
 
-        return axes_of(self.document(), self._catalogue)
+        return axes_of(self.document(), self.catalogue)
 
     @property
     def goal(self) -> Goal | None:
@@ -350,11 +328,11 @@ class CandidateReader:
         """
         from simulator.reading.search.goal_section import goal_of
 
-        return goal_of(self.document(), self._catalogue)
+        return goal_of(self.document(), self.catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
-        return possible_names(key, self._catalogue)
+        return possible_names(key, self.catalogue)
 
     def given(self, key: str) -> object:
         """What the scenario itself says at a dotted key; None where it says nothing."""
@@ -366,14 +344,6 @@ class CandidateReader:
             raise InputError(self._problems)
         return self._document
 
-    def _joined(self, options: Sequence[str]) -> tuple[Document, tuple[Problem, ...]]:
-        return joined(
-            self._chain,
-            overrides=(*self.overrides, *options),
-            model=ScenarioFile,
-            overlay=self.calibration,
-        )
-
 
 def _less(document: Document, keys: Sequence[KeyPath]) -> Document:
     data = document.data
@@ -381,26 +351,6 @@ def _less(document: Document, keys: Sequence[KeyPath]) -> Document:
         if document.value(key) is not None:
             data = without_key(data, key)
     return replace(document, data=data)
-
-
-def _options(settings: Mapping[str, Plain]) -> tuple[str, ...]:
-    return tuple([as_option(key, value) for key, value in settings.items()])
-
-
-_WORKED_OUT: Final = frozenset(
-    {
-        "_catalogue",
-        "_document",
-        "_problems",
-        "_base",
-        "_tables",
-        "_known",
-        "_sound",
-        "_default_name",
-        "_step_batch",
-    }
-)
-"""What a reader works out from its texts again in another process."""
 
 
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
@@ -533,11 +483,16 @@ class RentingReader(CandidateReader):
         Of the scenario as it stands.
     """
 
+    derived = CandidateReader.derived | {"_own", "_elsewhere"}
+
     def __init__(self, reader: CandidateReader) -> None:
         self.__setstate__(reader.__getstate__())
-        self._own = short_name(reader.given(MACHINE))
-        owned = reader.given(".".join(PURCHASE)) == Purchase.OWNED
-        self._elsewhere = reader.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._own = short_name(self.given(MACHINE))
+        owned = self.given(".".join(PURCHASE)) == Purchase.OWNED
+        self._elsewhere = self.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """As `CandidateReader.read`."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, product
-from pathlib import Path
 from typing import Final, TypeVar
 
 from simulator.errors import InputError, NotModelled, PlanError, Problem
@@ -25,7 +23,6 @@ from simulator.reading.hardware.devices import core_notes
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.bills import electricity, ownership
-from simulator.reading.merge_documents import joined
 from simulator.reading.model_library import build_model, load_model, read_model
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.service.engines import (
@@ -72,7 +69,7 @@ from simulator.reading.service.sections import (
     ServiceFile,
     ServiceGoal,
 )
-from simulator.reading.settings import as_option
+from simulator.reading.settings import SettingsReader, as_options
 from simulator.reading.tables import key_at, table_keys
 from simulator.results.assumptions import bill_notes
 from simulator.schema.accelerators import Gpu, Precision
@@ -95,33 +92,10 @@ _ONE: Final = {"hardware.count": 1}
 """A candidate is one machine with all its accelerators; how many are needed is found out."""
 
 
-class ServiceReader:
-    """Reads one service again and again, each time with other settings.
+class ServiceReader(SettingsReader):
+    """Reads one service again and again, each time with other settings."""
 
-    Parameters
-    ----------
-    chain : sequence of Document
-        Its own document, that of what it extends, and so on.
-    default_name : str
-        What it is called that has no name.
-    overrides : sequence of str
-        ``section.key=value``, before any settings.
-    profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
-    """
-
-    def __init__(
-        self,
-        chain: Sequence[Document],
-        default_name: str,
-        *,
-        overrides: Sequence[str] = (),
-        profiles: Sequence[Path] = (),
-    ) -> None:
-        self.chain, self.default_name = tuple(chain), default_name
-        self.overrides = tuple(overrides)
-        self.profiles = tuple(profiles)
-        self.catalogue = Catalogue.default(profiles)
+    table = ServiceFile
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
         """Return the service with these settings over its own.
@@ -133,16 +107,8 @@ class ServiceReader:
         NotModelled
             If nothing is known of its accelerators.
         """
-        options = [as_option(key, value) for key, value in settings.items()]
-        document = self.document(options)
+        document = self.document(as_options(settings))
         return _Draft(document, self.catalogue, self.default_name).service()
-
-    def over(self, settings: Mapping[str, Plain]) -> ServiceReader:
-        """Return a reader of the service with these settings over its own."""
-        changed = copy(self)
-        options = (as_option(key, value) for key, value in settings.items())
-        changed.overrides = (*self.overrides, *options)
-        return changed
 
     def candidates(self) -> tuple[dict[str, Plain], ...]:
         """Return settings of every machine and way to lie on it that its [goal] allows.
@@ -188,9 +154,7 @@ class ServiceReader:
 
     def document(self, options: Sequence[str] = ()) -> Document:
         """Return all that its files and options say."""
-        document, problems = joined(
-            self.chain, overrides=(*self.overrides, *options), model=ServiceFile
-        )
+        document, problems = self._joined(options)
         if problems:
             raise InputError(problems)
         return without_former_load(document, self.chain)

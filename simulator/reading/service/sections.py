@@ -11,7 +11,7 @@ from typing import Annotated
 
 from simulator.reading.sections import StepTimeTable
 from simulator.schema.accelerators import Precision, PrecisionField
-from simulator.schema.cost import EnergySection, Ownership, PurchaseField
+from simulator.schema.cost import EnergyPlan, Ownership, PurchaseField
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -197,7 +197,7 @@ class ServiceFile:
     """How the bill is counted."""
     owned: Ownership | None = None
     """What machines cost that are bought, with cost.purchase = "owned"."""
-    energy: EnergySection | None = None
+    energy: EnergyPlan | None = None
     """Where the electricity comes from; with it, plan tells what answers emit."""
     goal: ServiceGoal | None = None
     """What plan recommend chooses among; a single prediction ignores it."""

@@ -13,8 +13,8 @@ def test_a_region_has_its_figure_and_source() -> None:
     """The name of a region stands for its figure, with source and date."""
     plan = load_scenario("cpu-starved-p4d", overrides=["energy.grid=aws/eu-north-1"]).energy
     assert plan is not None
-    assert plan.grid == pytest.approx(0.008 / KILOWATT_HOUR)
-    assert "cloud-carbon-coefficients" in plan.sources["grid"].reference
+    assert plan.emissions == pytest.approx(0.008 / KILOWATT_HOUR)
+    assert "cloud-carbon-coefficients" in plan.figures["grid"].reference
     assert plan.pue == 1.54
 
 
