@@ -74,17 +74,17 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     Parameters
     ----------
     scenario : Scenario
-        Machines and jobs.
+        Scenario with machines and jobs.
     seed : int
         Seed of all random draws; the same seed gives the same prediction.
     trace : bool
-        Keep a timeline of the simulated steps.
+        Record a timeline of the simulated steps.
     progress : callable, optional
         Called with the progress of the simulation, 0 to 1.
     max_steps : int, optional
-        Maximum of simulated steps of an epoch.
+        Maximum number of simulated steps per epoch.
     intervals : bool
-        Compute intervals; searches that need only the figures leave them out.
+        Compute the 80% intervals of metrics; searches that need only the metrics skip them.
     speeds : mapping of Rate to float
         Factors on the rates of the scenario; 1 by default.
 
@@ -140,7 +140,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
 def _with_outlook(
     inputs: SimulationInput, prediction: Prediction, *, intervals: bool
 ) -> Prediction:
-    """Add intervals where wanted, and the forecast of the long run where one is described."""
+    """Add intervals if requested, and the forecast of a long run if interruptions are described."""
     interruptions = prediction.scenario.interruptions
     if interruptions is None:
         return _with_intervals(inputs, prediction) if intervals else prediction
@@ -159,11 +159,11 @@ def _with_outlook(
 
 
 def rates_with_fewer(prediction: Prediction, interruptions: Interruptions) -> tuple[float, ...]:
-    """Return the throughput without one machine, two and so on, over that with all.
+    """Return the relative throughput with one machine less, two less and so on; 1 is all machines.
 
-    Each machine keeps its batch, so fewer of them process fewer samples a step. A replica that is
-    larger than a machine is lost with one of its machines. `PREDICTED_SIZES` sizes are predicted,
-    and rates between them are interpolated; none is above that of all machines.
+    The batch per machine is constant, so fewer machines process fewer samples per step. A replica
+    that spans several machines is lost if one of them is. `PREDICTED_SIZES` sizes are simulated,
+    and rates between them are interpolated and at most 1.
     """
     scenario, failures = prediction.scenario, interruptions.failures
     group = scenario.cluster.trainers
@@ -185,7 +185,7 @@ def _moves(prediction: Prediction) -> bool:
 
 
 def _rate_with(prediction: Prediction, machines: int) -> float:
-    """Return the throughput with a number of machines over that with all."""
+    """Return the throughput with `machines` training machines relative to all of them."""
     scenario = prediction.scenario
     cluster = scenario.cluster
     groups = tuple(
@@ -204,7 +204,7 @@ def _with_intervals(inputs: SimulationInput, prediction: Prediction) -> Predicti
 
 
 def simulation_input(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> SimulationInput:
-    """Return the simulation input of a scenario, with some rates scaled by `speeds`."""
+    """Return the simulation input of a scenario, with rates multiplied by `speeds`."""
     scenario = with_assumed_spread(scenario)
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
@@ -227,7 +227,7 @@ Fit = TypeVar("Fit", HostRam, MemoryFit)
 
 
 def _plain(fit: Fit) -> Fit:
-    """Convert numpy scalars to float."""
+    """Convert numpy scalars in `items` to float."""
     return replace(fit, items={name: float(size) for name, size in fit.items.items()})
 
 
@@ -236,7 +236,7 @@ def _plain_stages(fit: MemoryFit) -> MemoryFit:
 
 
 def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
-    """Return the RAM of a training machine, with the worse verdict of it and the helpers."""
+    """Return the RAM of a training machine, with the worse of its verdict and the helpers'."""
     remote = scenario.job.remote
     if remote is None:
         return ram
@@ -246,11 +246,14 @@ def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
 
 
 MIN_GAIN = 1e-4
-"""Minimum gain as a share of an epoch."""
+"""Minimum time saved per epoch, as a share of the epoch, for a finite break-even."""
 
 
 def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> float | None:
-    """Return the epochs after which placing the data first is faster than streaming it."""
+    """Return the epochs after which staging the data has taken no longer than streaming it.
+
+    Infinite if streaming is always faster; None if the data is streamed.
+    """
     scenario = inputs.scenario
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
@@ -271,7 +274,7 @@ def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> fl
 
 
 def streaming(scenario: Scenario) -> Scenario:
-    """Return the job with its data streamed from its origin."""
+    """Return the scenario with its data streamed from the origin instead of staged."""
     job, group = scenario.job, scenario.cluster.trainers
     dataset = replace(job.dataset, placement=Placement.STREAM)
     groups = tuple(
@@ -284,9 +287,10 @@ def streaming(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DominantUncertainty:
-    """Relative change of the run's time with one uncertain rate at its P90 and at its P10.
+    """Effect of one uncertain rate on the run time, as relative changes at its P90 and P10.
 
-    `fast` is the change with the faster rate (at most 0, nearly always), `slow` with the slower.
+    `fast` is the change with the faster rate (P90, usually negative), `slow` with the slower one
+    (P10).
     """
 
     component: UncertaintyComponent
@@ -295,17 +299,17 @@ class DominantUncertainty:
 
     @property
     def width(self) -> float:
-        """How far the two lie apart."""
+        """Absolute difference between `slow` and `fast`, in units of the run time."""
         return abs(self.slow - self.fast)
 
 
 def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty, ...]:
-    """Return the uncertain rates by their effect on the time of the run, largest first.
+    """Return the uncertain rates by their effect on the run time, largest first.
 
     Parameters
     ----------
     prediction : Prediction
-        Of any job; nothing is simulated again, the closed form of intervals says what rates do.
+        Prediction of a job. It is not simulated again: closed forms give the effect of a rate.
     """
     inputs = simulation_input(prediction.scenario)
     uncertainties = _by_rate(uncertainty_components(inputs, prediction))
@@ -340,7 +344,7 @@ def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
 
 
 def _by_rate(uncertainties: Sequence[UncertaintyComponent]) -> tuple[UncertaintyComponent, ...]:
-    """Return one uncertainty a rate: the widest one's name with the deviation of all of them."""
+    """Combine uncertainties of the same rate; the result has the name of the largest one."""
     found = []
     for rate in Rate:
         own = [
@@ -362,20 +366,20 @@ def predict_service(
     wanted: AtSaturation | None = None,
     known: Answered | None = None,
 ) -> ServicePrediction:
-    """Predict what a service does under its load.
+    """Predict latency, throughput, memory, cost and energy of a service under its load.
 
     Parameters
     ----------
     service : Service
-        Machines, model, engine and load.
+        Service with machines, model, engine and load.
     seed : int
-        Of lengths and arrivals; the same seed gives the same prediction.
+        Seed of token lengths and arrivals; the same seed gives the same prediction.
     intervals : bool
-        Work out intervals; searches that only want the figures leave them out.
+        Compute the 80% intervals of metrics; searches that need only the metrics skip them.
     wanted : AtSaturation, optional
-        What of the replicas at saturation is worked out: all of it by default.
+        Parts of saturation to compute; all by default.
     known : Answered, optional
-        What requests see, where a prediction of this very service has found it.
+        Latencies and rates from an earlier prediction of the same service, to be reused.
     """
     from simulator.results.serving import AtSaturation  # noqa: PLC0415 - no job needs it
     from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
@@ -391,14 +395,14 @@ def predict_service(
 
 
 def saturation_of(service: Service, *, seed: int = 0) -> Saturation:
-    """Return the saturation of a service that fits its machines."""
+    """Simulate a service that fits its machines at saturation and return the rates."""
     from simulator.serving.run import ServiceRun  # noqa: PLC0415 - no job needs it
 
     return ServiceRun(service, layout_of(service), seed).saturation()
 
 
 def layout_of(service: Service) -> Layout:
-    """Return the replicas of a service with their forward passes."""
+    """Return the layout of a service: its replicas with the times of their forward passes."""
     from simulator.serving import layout  # noqa: PLC0415 - no job needs it
 
     found = layout.layout_of(service, partial(_any_pass, service))
@@ -410,7 +414,7 @@ def layout_of(service: Service) -> Layout:
 
 @cached(most=64)
 def _reading(job: Scenario) -> Reading:
-    """Return the rate of the job that reads the requests of a service, and its utilization."""
+    """Predict the job that reads the requests of a service: its rate and utilizations."""
     from simulator.serving.layout import Reading  # noqa: PLC0415 - few services need it
 
     prediction = predict(job)
@@ -429,7 +433,7 @@ def _reading(job: Scenario) -> Reading:
 
 
 def _far_store(job: Scenario) -> str:
-    """Return a caution if a store is in another cloud than its readers; empty otherwise."""
+    """Return a warning if a store is in another cloud than its readers; empty otherwise."""
     far = belongs_elsewhere(job, job.site.storage)
     return far and f"{far}: its rates hold within its cloud, and bytes that leave it are paid"
 
@@ -440,7 +444,7 @@ def pass_of(service: Service) -> ForwardPass:
 
 
 def _any_pass(service: Service, serving: Serving) -> Pass:
-    """Return the forward pass of a replica with some settings."""
+    """Return the forward pass of a replica with the settings `serving`."""
     if service.one_pass is None:
         return _pass(service, serving)
     from simulator.physics.forward_pass import batch_pass  # noqa: PLC0415 - few services need it

@@ -1,11 +1,11 @@
-"""Calibrate: values of named parameters that fit measured rows, and how well rows determine them.
+"""Calibration: fit parameters to measured rows, with intervals and identifiability.
 
 Robust least squares on log errors between physical bounds (`solvers`), from the parameters' starts;
-a parameter without effect there begins where it first has one that is needed. Intervals come from
-the Jacobian at the solution: figures of one configuration err together, so they count as one
-observation, and Student's t has as many degrees of freedom as there are configurations beyond the
-parameters. Cross-validation predicts every configuration by a fit that has not seen it. Without
-named parameters each factor of [calibration] is fitted alone, and the likeliest one is taken.
+a parameter without effect there starts where it first has one. Intervals come from the Jacobian at
+the solution: metrics of one configuration have correlated errors, so they count as one observation,
+and the degrees of freedom of Student's t are the configurations minus the parameters.
+Cross-validation predicts every configuration by a fit that has not seen it. Without named
+parameters each factor of [calibration] is fitted alone, and the most likely one is taken.
 """
 
 from __future__ import annotations
@@ -48,20 +48,22 @@ from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import local_workers
 
 MAX_CORRELATION: Final = 0.95
-"""Correlation of two estimates above which the rows can't tell the parameters apart."""
+"""Absolute correlation of two estimates above which the rows cannot separate the parameters."""
 MIN_EFFECT: Final = 0.02
-"""Mean effect on the log errors, per log parameter, below which the rows barely see a direction."""
+"""RMS change of the log errors per unit along a direction below which it counts as undetermined."""
 MIN_WEIGHT: Final = 0.3
-"""Part of a direction's length from which on a parameter is named as belonging to it."""
+"""Weight of a parameter in a direction above which the parameter is reported as part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiability:
-    """Identifiability; `effects` are singular values over the root of the observations.
+    """Which parameters the rows determine, from a singular value decomposition of the Jacobian.
 
+    `effects` are the singular values divided by the root of the number of observations.
     `correlated` are pairs that cannot be separated, with the correlation of their estimates.
-    `faint` are directions that the rows barely see: combinations of parameters (weights of the
-    logarithms by key), and the root mean square change of the log errors per unit along them.
+    `faint` are directions with almost no effect on the rows: combinations of parameters (weights
+    of the logarithms by key), and the root mean square change of the log errors per unit along
+    them.
     """
 
     effects: tuple[float, ...]
@@ -71,7 +73,7 @@ class Identifiability:
 
 
 def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Identifiability:
-    """Return how well a Jacobian identifies the parameters.
+    """Analyze how well the rows determine the parameters.
 
     Parameters
     ----------
@@ -80,7 +82,8 @@ def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Id
     jacobian : numpy.ndarray
         Change of each log error per log parameter, shape (m, n).
     prior : numpy.ndarray
-        Weight of the prior on each parameter, shape (n,); keeps what nothing is known of finite.
+        Weight of the prior on each parameter, shape (n,); keeps the covariance of undetermined
+        parameters finite.
     """
     _, singular, directions = np.linalg.svd(jacobian, full_matrices=True)
     effects = np.zeros(len(names))
@@ -107,7 +110,7 @@ def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Id
 
 
 def _weights(names: Sequence[str], direction: Vector) -> dict[str, float]:
-    """Return the parts of a direction that matter, its largest one positive."""
+    """Return the weights of a direction above `MIN_WEIGHT` by key; the largest is positive."""
     largest = direction[int(np.argmax(np.abs(direction)))]
     turned = direction * np.sign(largest)
     pairs = zip(names, turned, strict=True)
@@ -115,20 +118,20 @@ def _weights(names: Sequence[str], direction: Vector) -> dict[str, float]:
 
 
 UPPER_QUANTILE: Final = 0.9
-"""Quantile at the upper end of the 80% interval."""
+"""Quantile of the upper end of the 80% interval."""
 EDGE_SHARE: Final = 1e-3
-"""Distance from a bound, as a share of the range, within which a value stands at it."""
+"""Distance from a bound, as a share of the range, below which a value counts as at the bound."""
 MIN_SENSITIVITY: Final = 1e-3
-"""Mean change of the log errors per log parameter below which rows say nothing about it."""
+"""RMS change of the log errors per log parameter below which a parameter is not identified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """One fitted parameter; texts are written as its start is.
+    """One fitted parameter; values are texts in the unit of its start value.
 
-    `p10` and `p90` are None where the rows say too little: too few configurations, no effect, or
-    a value at a bound (`at_bound` is ``low`` or ``high``). What is not `identified` has no effect
-    on the rows and stays at its start.
+    `p10` and `p90` are None without an interval: with too few configurations, no effect, or a value
+    at a bound (`at_bound` is ``low`` or ``high``). A parameter that is not `identified` has no
+    effect on the rows and keeps its start value.
     """
 
     parameter: Parameter
@@ -143,25 +146,25 @@ class Estimate:
 def estimates(
     knobs: tuple[Knob, ...], x: Vector, errors: Vector, jacobian: Vector, configurations: int
 ) -> tuple[tuple[Estimate, ...], Vector]:
-    """Return values and intervals at a solution.
+    """Return the estimate and interval of each parameter at a solution, and their covariance.
 
     Parameters
     ----------
     knobs : tuple of Knob
-        The parameters, n of them.
+        Fitted parameters, n of them.
     x : numpy.ndarray
-        The solution, shape (n,).
+        Log parameters of the solution, shape (n,).
     errors, jacobian : numpy.ndarray
-        Log errors there, shape (m,), and their change per log parameter, shape (m, n).
+        Log errors at the solution, shape (m,), and their change per log parameter, shape (m, n).
     configurations : int
-        Different ones among the rows.
+        Number of distinct configurations among the rows.
 
     Returns
     -------
     tuple of Estimate
-        One for each knob.
+        One for each parameter.
     numpy.ndarray
-        Covariance of the logarithms, shape (n, n); zero for what has no interval.
+        Covariance of the log parameters, shape (n, n); zero for those without an interval.
     """
     edges = [_edge(knob, float(value)) for knob, value in zip(knobs, x, strict=True)]
     effects = np.sqrt(np.mean(jacobian**2, axis=0))
@@ -197,7 +200,10 @@ def _edge(knob: Knob, x: float) -> Literal["low", "high"] | None:
 def _covariance(
     knobs: tuple[Knob, ...], errors: Vector, jacobian: Vector, free: list[int], configurations: int
 ) -> Vector:
-    """Return the covariance of the logarithms; the prior's part keeps it finite."""
+    """Return the covariance of the log parameters `free`, shape (n, n); zero for all others.
+
+    The prior is included to avoid a singular matrix.
+    """
     size, freedom = len(knobs), configurations - len(free)
     whole = np.zeros((size, size))
     if not free or freedom <= 0:
@@ -214,18 +220,18 @@ def _covariance(
 
 FOLDS: Final = 5
 PREDICTIONS_PER_ROW: Final = 10.0
-"""Predictions of all rows that one fit takes, roughly; for the progress line only."""
+"""Rough number of predictions of each row in one fit; for the progress line only."""
 
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A calibration: estimates, their identifiability, and errors of the rows.
+    """Result of a calibration: estimates, their identifiability, and residuals of the rows.
 
-    `covariance` is that of the logarithms, zero for what has no interval. `folds` is how often
-    the fit was repeated with a part of the configurations held out; 0: there were too few.
-    `all_rows`: rows held out for testing were used too.
+    `covariance` is that of the log parameters, zero for those without an interval. `folds` is the
+    number of folds of cross-validation; 0 if there were too few configurations. `predictions` is
+    the number of predictions made. `all_rows`: rows held out for testing were used too.
     """
 
     samples: Samples
@@ -254,26 +260,26 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     Parameters
     ----------
     sets : sequence of MeasurementSet
-        Whose rows of split ``fit`` are used.
+        Measurement sets; their rows of split ``fit`` are used.
     fit : sequence of Parameter
-        What is fitted, from where, between which bounds.
+        Parameters to fit, with start values and bounds.
     use_all : bool
-        Use rows held out for testing too; nothing is left to test on then.
+        Use rows held out for testing too, which leaves no rows to test on.
     folds : int
-        Parts for cross-validation; a configuration is never in two of them.
+        Number of folds of cross-validation; all rows of a configuration are in the same fold.
     predictor : callable, optional
-        What predicts a row; the model by default.
+        Predicts a row; the model by default.
     profiles : tuple of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Folders of hardware profiles, searched before the usual ones.
     processes : int
-        How many processes predict rows at once.
+        Number of worker processes.
     progress : callable, optional
         Called with the finished share, 0 to 1.
 
     Raises
     ------
     InputError
-        If a parameter cannot be fitted, no row may be used, or a row not be predicted.
+        If a parameter cannot be fitted, no row may be used, or a row cannot be predicted.
     """
     knobs = tuple(map(knob, fit))
     if profiles:
@@ -284,7 +290,7 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     calls, finished = 0, 0
 
     def ask(tasks: Sequence[Task]) -> list[Answer]:
-        """Have rows predicted, and report how far the fits are."""
+        """Predict the rows of `tasks` in the worker processes and report the progress."""
         nonlocal calls
         calls += len(tasks)
         if progress is not None:
@@ -341,9 +347,10 @@ def _residuals(
 
 
 def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str], ...]:
-    """Return the configurations in `count` parts of nearly equal size, always the same ones.
+    """Split the configurations into `count` folds of nearly equal size, deterministically.
 
-    Dealt in the order of their SHA-256, so that neighbours in a table fall into different parts.
+    They are dealt in the order of their SHA-256, so that neighbors in a table are in different
+    folds.
     """
     order = sorted(set(configurations), key=lambda name: hashlib.sha256(name.encode()).digest())
     return tuple(frozenset(order[i::count]) for i in range(count))
@@ -352,23 +359,23 @@ def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str],
 def held_out_errors(
     errors: Errors, configurations: Sequence[str], held: frozenset[str], begin: Vector
 ) -> dict[int, float]:
-    """Return log errors of the configurations in `held` after a fit to all others.
+    """Return the log errors of the configurations in `held` after a fit to all others.
 
     Parameters
     ----------
     errors : Errors
-        Of all observations; what it knows is used and added to.
+        Log errors of all observations; its cache of predictions is used and extended.
     configurations : sequence of str
-        Of each row.
+        Name of the configuration of each row.
     held : frozenset of str
         Configurations that the fit must not see.
     begin : numpy.ndarray
-        Where the fit begins.
+        Initial log parameters of the fit, shape (n,).
 
     Returns
     -------
     dict
-        Log error by the observation's number.
+        Log errors by index of the observation.
     """
     out = [i for i, one in enumerate(errors.seen) if configurations[one.row] in held]
     rest = [i for i in range(len(errors.seen)) if i not in set(out)]
@@ -377,15 +384,15 @@ def held_out_errors(
 
 
 REPEAT_SPREAD: Final = 0.05
-"""How far runs of one configuration lie apart, as a share: what no factor has to explain."""
+"""Relative spread of repeated runs of one configuration, which no factor has to explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A factor fitted alone: its value, the mean error it leaves, and what speaks against it.
+    """A factor fitted alone: its value, the mean relative error it leaves, and its cost.
 
-    `cost` is twice the negative logarithm of how likely it is, up to a constant: errors in units
-    of `REPEAT_SPREAD` and the factor's distance from 1 in units of how well its rates are known.
+    `cost` is twice the negative log-likelihood up to a constant: the squared log errors in units of
+    `REPEAT_SPREAD`, plus the squared log of the factor in units of the uncertainty of its rates.
     """
 
     kind: FactorKind
@@ -403,18 +410,18 @@ def likeliest(
     processes: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Tried, ...]:
-    """Fit every factor alone and return those with an effect on the rows, the likeliest first.
+    """Fit every factor alone and return those with an effect on the rows, most likely first.
 
     Parameters
     ----------
     sets : sequence of MeasurementSet
-        Whose rows of split ``fit`` are used.
+        Measurement sets; their rows of split ``fit`` are used.
     use_all : bool
         Use rows held out for testing too.
     profiles : tuple of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Folders of hardware profiles, searched before the usual ones.
     processes : int
-        How many processes predict rows at once.
+        Number of worker processes.
     progress : callable, optional
         Called with the finished share, 0 to 1.
 
@@ -443,7 +450,7 @@ def likeliest(
 def _first_job(
     sets: Sequence[MeasurementSet], profiles: tuple[Path, ...], *, use_all: bool
 ) -> Scenario:
-    """Return the job of the first row that may be used, for the uncertainty of its rates."""
+    """Read the scenario of the first row that may be used, for the uncertainty of its rates."""
     splits = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
     rows = [row for one in sets for row in one.rows if row.split in splits and not row.excluded]
     if not rows:
@@ -467,9 +474,9 @@ def _tried(kind: FactorKind, fit: Calibrated, job: Scenario) -> Tried:
 
 
 def error_statistics(residuals: Sequence[Residual], which: str) -> dict[str, float]:
-    """Return statistics of the relative errors, abs(predicted / measured - 1).
+    """Return mean, median, p90 and largest of the relative errors, abs(predicted / measured - 1).
 
-    Of predictions `which` (before, fitted or held_out); empty if there are none.
+    `which`: predictions to use, ``before``, ``fitted`` or ``held_out``. Empty if there are none.
     """
     ratios = [
         value / one.measured for one in residuals if (value := getattr(one, which)) is not None
@@ -486,7 +493,7 @@ def error_statistics(residuals: Sequence[Residual], which: str) -> dict[str, flo
 
 
 def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
-    """Return the fitted parameters with provenance; `date` is that of the fit, ISO."""
+    """Return an overlay of the identified parameters with source; `date`: ISO date of the fit."""
     kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
     return Overlay(
         parameter=tuple(
@@ -509,7 +516,7 @@ def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
 
 
 def source_text(calibrated: Calibrated) -> str:
-    """Return on one line what the parameters were fitted to, and how well."""
+    """Describe in one line the data that the parameters were fitted to, and the errors."""
     samples = calibrated.samples
     rows, configurations = len(samples.rows), len(samples.distinct)
     text = f"fitted to {', '.join(samples.sets)}: {rows} rows of {configurations} configurations"

@@ -1,4 +1,4 @@
-"""Parameters of a fit: from names on a command line to points in log space, and errors there.
+"""Parameters of a fit: parsed from options, converted to log space, and the log errors of the rows.
 
 Rates, times and factors are positive and known to a ratio, so parameters are fitted as logarithms.
 """
@@ -27,10 +27,10 @@ from simulator.schema.measurement import MeasurementSet, Parameter, Row
 Vector: TypeAlias = NDArray[np.float64]
 Figures: TypeAlias = Mapping[str, float | None]
 Predictor: TypeAlias = Callable[[Row, tuple[str, ...], Sequence[str]], Figures]
-"""Predicts the named metrics of a row with further overrides put after its own."""
+"""Function that predicts named metrics of a row, with overrides appended to its own."""
 
 LOG_STEP: Final = 0.1
-"""Finite difference in log parameter; wide, since a simulation is smooth only from afar."""
+"""Step of finite differences in a log parameter; large, as simulations are not smooth locally."""
 ZERO_SHARE: Final = 1e-6
 """Share of the upper bound used for a lower bound (or a start) of zero, which has no
 logarithm: a part this small of a step is invisible."""
@@ -53,22 +53,24 @@ class Knob:
     zero: bool = False
 
     def text(self, x: float) -> str:
-        """Return the value at `x`, written in the unit of the parameter's start."""
+        """Format the value with logarithm `x`, clipped to the bounds, in the unit of the start."""
         inside = math.exp(min(max(x, self.low), self.high))
         return self.key.text(0.0 if self.zero and x <= self.low else inside, self.parameter.start)
 
     def override(self, x: float) -> str:
-        """Return ``key=value`` at `x`."""
+        """Return ``key=value`` that sets the parameter to the value whose logarithm is `x`."""
         return f"{self.key.name}={self.text(x)}"
 
 
 def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
-    """Return a parameter with its texts read.
+    """Parse the key, start value and bounds of a parameter.
+
+    `origin`: option or file that error messages name.
 
     Raises
     ------
     InputError
-        If the key cannot be fitted, a text is not a value of it, or the start lies outside.
+        If the key cannot be fitted, a value cannot be parsed, or the start is outside the bounds.
     """
     key = numeric_key(parameter.key, origin)
     start, low, high = (key.value(t) for t in (parameter.start, parameter.low, parameter.high))
@@ -90,17 +92,17 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
 
 
 def box(knobs: Sequence[Knob]) -> tuple[Vector, Vector, Vector]:
-    """Return start, lower and upper bound of all knobs, shape (n,) each."""
+    """Return log start values, lower bounds and upper bounds of all parameters, shape (n,) each."""
     start, low, high = zip(*((k.start, k.low, k.high) for k in knobs), strict=True)
     return np.array(start), np.array(low), np.array(high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """One figure of one row: measured, predicted at the start values, as fitted, and held out.
+    """One metric of one row: measured value and its predictions before and after the fit.
 
-    `held_out` is predicted by a fit that has not seen the row's configuration; None where there
-    were too few configurations to hold one out.
+    `before` is predicted with the start values, `fitted` with the fitted ones, and `held_out` by a
+    fit without the rows of this configuration; None if there were too few configurations for that.
     """
 
     row: str
@@ -114,7 +116,7 @@ class Residual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One measured figure of one row; `row` counts the rows of the fit."""
+    """One measured metric of one row; `row` is the index of the row in the fit."""
 
     row: int
     metric: str
@@ -122,7 +124,7 @@ class Observation:
 
 
 def observations(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Observation, ...]:
-    """Return the figures among `metrics` that were measured on `rows` and are above zero."""
+    """Return the positive measured values of `metrics` on `rows`."""
     return tuple(
         Observation(row=i, metric=metric, measured=row.measured[metric])
         for i, row in enumerate(rows)
@@ -134,20 +136,23 @@ def observations(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Observati
 def predicted(
     row: Row, overrides: tuple[str, ...], metrics: Sequence[str], profiles: tuple[Path, ...] = ()
 ) -> Figures:
-    """Predict `row` with more overrides; None where a metric doesn't apply."""
+    """Predict metrics of `row` with more overrides; a metric that does not apply is None."""
     scenario = load_scenario(row.base, overrides=(*row.overrides, *overrides), profiles=profiles)
     prediction = predict(scenario)
     return {name: number_at(prediction, name) for name in metrics}
 
 
 Task: TypeAlias = tuple[Predictor, Row, tuple[str, ...], tuple[str, ...]]
-"""A prediction that is needed: by which predictor, of which row, overrides, and metrics."""
+"""Arguments of one prediction: predictor, row, further overrides, and names of metrics."""
 Answer: TypeAlias = tuple[Figures, tuple[Problem, ...]]
-"""Predicted figures, or what is wrong with the row."""
+"""Predicted metrics, and the problems of the row that prevented a prediction."""
 
 
 def answer(task: Task) -> Answer:
-    """Make one prediction; what is wrong with the row is returned with its name."""
+    """Predict one row and return its metrics and problems.
+
+    Errors in the row are returned, not raised, with the id of the row as their origin.
+    """
     predictor, row, overrides, metrics = task
     origin = f"row {row.id}"
     try:
@@ -163,15 +168,16 @@ def answer(task: Task) -> Answer:
 
 
 def answers(tasks: Sequence[Task]) -> list[Answer]:
-    """Make predictions in this process."""
+    """Predict the rows of `tasks` one after another in this process."""
     return list(map(answer, tasks))
 
 
 @dataclass(slots=True, kw_only=True)
 class Errors:
-    """Log errors of all observations as a function of the knobs; remembers what it computed.
+    """Log errors of all observations as a function of the log parameters; predictions are cached.
 
-    `ask` answers several tasks, in their order.
+    `ask` predicts several tasks and returns the answers in the same order. `known` caches the
+    metrics by index of the row and overrides.
     """
 
     rows: tuple[Row, ...]
@@ -182,16 +188,16 @@ class Errors:
     known: dict[tuple[int, tuple[str, ...]], Figures] = field(default_factory=dict)
 
     def __call__(self, x: Vector) -> Vector:
-        """Return log(predicted / measured) of every observation at the point `x`."""
+        """Return the log error of each observation, log(predicted / measured), shape (m,)."""
         overrides = tuple(k.override(float(v)) for k, v in zip(self.knobs, x, strict=True))
         self._look_up(overrides)
         return np.array([self._error(one, overrides) for one in self.seen])
 
     def jacobian(self, x: Vector, *, both_sides: bool = False) -> Vector:
-        """Return the change of log errors per log parameter, shape (m, n), by steps between bounds.
+        """Return the Jacobian of the log errors, shape (m, n), by differences within the bounds.
 
-        With `both_sides` it is the mean over a step up and one down: at a kink, where another
-        resource takes over, neither side alone says how the errors change.
+        With `both_sides`, use central differences: at a kink, where the bottleneck changes, a
+        one-sided difference does not show how the errors change.
         """
         table = np.zeros((len(self.seen), len(x)))
         for j, one in enumerate(self.knobs):
@@ -204,16 +210,16 @@ class Errors:
         return table
 
     def subset(self, numbers: Sequence[int]) -> Errors:
-        """Return these observations only; both share what either computes."""
+        """Return the errors of the observations with these indices; the cache is shared."""
         return replace(self, seen=tuple(self.seen[i] for i in numbers))
 
     @property
     def evaluations(self) -> int:
-        """Predictions made so far."""
+        """Number of predictions made so far."""
         return len(self.known)
 
     def _look_up(self, overrides: tuple[str, ...]) -> None:
-        """Have all rows predicted that are not known yet at these overrides."""
+        """Predict, with these overrides, all rows that are not cached yet."""
         wanted: dict[int, list[str]] = {}
         for one in self.seen:
             if (one.row, overrides) not in self.known:
@@ -235,7 +241,7 @@ class Errors:
 
 
 DEFAULT_RANGE: Final = 10.0
-"""Without bounds given, a key is fitted between a tenth and ten times its start."""
+"""Default bounds of a key without stated bounds: its start divided and multiplied by this."""
 _FACTORS: Final = {kind.name: kind for kind in FACTORS}
 
 
@@ -244,21 +250,21 @@ def parameters_of(
     sets: Sequence[MeasurementSet],
     given: Mapping[str, Sequence[str]],
 ) -> tuple[Parameter, ...]:
-    """Return the parameters to fit.
+    """Return the parameters to fit, with start values and bounds.
 
     Parameters
     ----------
     names : sequence of str
-        Dotted keys of a scenario; a factor of [calibration] may go by its bare name.
+        Dotted keys of a scenario; a factor of [calibration] also by its bare name.
     sets : sequence of MeasurementSet
-        Whose [[fit]] tables, and then whose first row, say where a key starts.
+        Start values come from their [[fit]] tables or else from the scenario of their first row.
     given : mapping
-        ``NAME=VALUE`` texts under ``start``, ``low`` and ``high``; they win.
+        ``NAME=VALUE`` texts for ``start``, ``low`` and ``high``; they override those of `sets`.
 
     Raises
     ------
     InputError
-        With all names and texts that mean nothing.
+        With all unknown names and invalid values at once.
     """
     problems: list[Problem] = []
     keys: list[Key] = []

@@ -1,8 +1,8 @@
-"""Explanations of an observation of a job.
+"""Explanations of the difference between a prediction and one observed metric of a job.
 
-One observation cannot say which description is off. Each factor of [calibration] that can explain
-it alone is solved for, and they are ranked by how far each would have to be from its description,
-measured by how well that is known.
+One observation cannot show which input is wrong. Each factor of [calibration] is solved for alone,
+and the factors that can explain the observation are ranked by their distance from 1, in standard
+deviations of the uncertainty of the rates they scale.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from simulator.uncertainty.scenario import uncertainties_of
 Read = Callable[[Mapping[str, Plain]], Scenario]
 
 AGREEMENT: Final = 0.01
-"""Share by which a prediction may miss the observation and still agree with it."""
+"""Absolute log error up to which a prediction agrees with the observation: 1%."""
 FACTOR_TOLERANCE: Final = 0.003
-"""Of a factor's logarithm: a prediction is not known better."""
+"""Tolerance of the logarithm of a factor; predictions are not more precise than that."""
 DEFAULT_LOG_SD: Final = 0.5
-"""Standard deviation of the logarithm of a rate that no uncertainty is stated for."""
+"""Standard deviation of the logarithm of a rate without a stated uncertainty."""
 _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "compute": (Rate.DEVICE, Rate.STEP),
     "device_memory": (Rate.DEVICE, Rate.STEP),
@@ -42,15 +42,16 @@ _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "collective": (Rate.COLLECTIVES, Rate.NVLINK),
     "straggling": (Rate.WAITING,),
 }
-"""Whose uncertainty says how far each factor may be from 1."""
+"""Rates whose uncertainty limits how far each factor may be from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A factor that explains an observation alone.
+    """A factor that alone explains an observation.
 
-    Above 1 the rates are faster than described. `surprise` is how many standard deviations of what
-    is known about them that is; `prediction` is the job with the factor.
+    `factor` above 1 means that the rates are faster than described. `surprise` is its distance from
+    1 in standard deviations of the uncertainty of these rates. `prediction` is that with the factor
+    set.
     """
 
     kind: FactorKind
@@ -60,16 +61,16 @@ class Explanation:
 
     @property
     def setting(self) -> str:
-        """The option that sets it."""
+        """Setting ``calibration.NAME=VALUE`` that applies the factor."""
         return f"calibration.{self.kind.name}={self.factor:.3g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """An observed figure (by dotted name), its prediction, and what would explain the difference.
+    """An observed metric, its prediction, and the factors that explain the difference.
 
-    `explanations` are sorted, the least surprising first; none are there where the prediction
-    agrees, or where no factor alone reaches the observation.
+    `metric` is its dotted name. `explanations` are sorted by plausibility, the most plausible
+    first; empty if the prediction agrees, or if no factor alone reaches the observation.
     """
 
     metric: str
@@ -79,12 +80,12 @@ class Explained:
 
     @property
     def settings(self) -> Mapping[str, Plain]:
-        """The likeliest explanation as a key of the scenario; none where there is none."""
+        """Most plausible factor as a setting {key: value} of the scenario; empty without any."""
         return {f"calibration.{one.kind.name}": one.factor for one in self.explanations[:1]}
 
     @property
     def agrees(self) -> bool:
-        """Return whether the prediction as it stands is what was observed."""
+        """True if the prediction without any factor is within `AGREEMENT` of the observation."""
         return abs(math.log(self.predicted / self.observed)) <= AGREEMENT
 
 
@@ -96,32 +97,35 @@ def explain_observation(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Explained:
-    """Find each factor that alone would explain an observation.
+    """Find each factor of [calibration] that alone would explain an observed metric of a job.
 
     Parameters
     ----------
     read : callable
-        The scenario with some settings over its own.
+        Returns the scenario with the given settings applied.
     metric : str
-        Dotted name of what was observed.
+        Dotted name of the observed metric.
     observed : float
-        Its value in the metric's unit, above 0.
+        Observed value in the unit of the metric, above 0.
     seed : int
-        Of the simulations, the same for all of them.
+        Random seed of all simulations.
     progress : callable, optional
         Called with the finished share, 0 to 1.
 
     Raises
     ------
     NotModelled
-        If the job has no such figure.
+        If the metric does not apply to the job.
     """
 
     def value(settings: Mapping[str, Plain]) -> float | None:
         return number_at(predict(read(settings), seed=seed, intervals=False), metric)
 
     def off(kind: FactorKind, logarithm: float) -> float:
-        """Return the log error of the prediction with a factor, -inf without one."""
+        """Return the log error of the prediction with the factor `kind` set to exp(`logarithm`).
+
+        It is -inf if the metric is zero or does not apply.
+        """
         found = value({f"calibration.{kind.name}": math.exp(logarithm)})
         return math.log(found / observed) if found is not None and found > 0.0 else -math.inf
 
@@ -151,7 +155,7 @@ def explain_observation(
 
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
-    """Return the log deviation of the rates that a factor makes faster, in a job."""
+    """Return the standard deviation of the logarithm of the rates that the factor `kind` scales."""
     variances = [d.log_sd**2 for d in uncertainties_of(scenario) if d.rate in _RATES[kind.name]]
     return max(math.sqrt(sum(variances)) if variances else DEFAULT_LOG_SD, FACTOR_TOLERANCE)
 
@@ -159,7 +163,8 @@ def known_within(kind: FactorKind, scenario: Scenario) -> float:
 def _root(off: Callable[[float], float], low: float, high: float) -> float | None:
     """Return the factor at which the log error `off` vanishes; None if there is none.
 
-    `low` and `high` are the logarithms between which it is looked for, on both sides of 0.
+    `off` maps the logarithm of a factor to the log error. The interval from `low` to `high`, in
+    logarithms, is searched; it contains 0.
     """
     here = off(0.0)
     # Faster shows more, or less where the figure is a time: look to the side that helps.

@@ -1,4 +1,8 @@
-"""Measured rows that a fit may use, with the constants of their group fitted to its anchors."""
+"""Measured rows that a fit may use, and the constants fitted to the anchors of each group.
+
+A group is the rows of a set with the same labels in its `group_by` columns. An anchor is a row of a
+group that is measured only to fit the constants of that group, such as the run with one GPU.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from simulator.schema.calibration import Envelope
 from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
 
 FALLBACK_ERROR: Final = 0.1
-"""Log error of an anchor beyond which fallbacks are fitted."""
+"""Largest log error of the anchors above which fallback parameters are fitted too."""
 
 
 def anchored(
@@ -33,30 +37,30 @@ def anchored(
     *,
     predictor: Predictor = predicted,
 ) -> tuple[str, ...]:
-    """Return the overrides with which a group's anchors are predicted as measured.
+    """Fit parameters to the anchors of a group and return the fitted values as overrides.
 
     Parameters
     ----------
     rows : sequence of Row
-        The group's anchors, and nothing else.
+        Anchors of the group: the rows that its constants are fitted to. No other rows.
     fit : sequence of Parameter
-        What is fitted to them.
+        Parameters to fit.
     metrics : sequence of str
-        Measured columns that count; those an anchor lacks are passed over.
+        Metrics to fit to; an anchor may lack some of them.
     predictor : callable, optional
-        What predicts a row; the model by default.
+        Predicts a row; the model by default.
 
     Returns
     -------
     tuple of str
-        ``key=value`` for each parameter. One that the anchors say nothing about stands at its
-        start; a fallback is left out unless it brings anchors nearer that are `FALLBACK_ERROR`
-        otherwise. Nothing where no anchor has any of the metrics.
+        ``key=value`` for each parameter. A parameter without effect on the anchors keeps its start
+        value. A fallback parameter is fitted only if the largest log error without it exceeds
+        `FALLBACK_ERROR`. Empty if no anchor has any of the metrics.
 
     Raises
     ------
     InputError
-        If a parameter cannot be fitted, an anchor not be predicted, or only fallbacks are left.
+        If a parameter cannot be fitted, an anchor cannot be predicted, or all are fallbacks.
     """
     seen = observations(rows, metrics)
     if not seen or not fit:
@@ -92,7 +96,7 @@ def _fitted_overrides(
     seen: tuple[Observation, ...],
     predictor: Predictor,
 ) -> tuple[tuple[str, ...], float, bool]:
-    """Return overrides, the largest log error they leave, and true if any parameter moved."""
+    """Return fitted overrides, the largest log error, and true if any parameter had an effect."""
     knobs = tuple(knob(parameter) for parameter in fit)
     errors = Errors(rows=tuple(rows), knobs=knobs, seen=seen, predictor=predictor)
     found = solve(errors, *box(knobs))
@@ -102,7 +106,11 @@ def _fitted_overrides(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Rows to fit to, what was measured on them, and which configuration each belongs to."""
+    """Rows to fit to, with their observations and, for each row, the name of its configuration.
+
+    `seen` are the observations, `sets` the names of the measurement sets, and `envelope` is the
+    range of hardware and sizes that the rows cover.
+    """
 
     rows: tuple[Row, ...]
     seen: tuple[Observation, ...]
@@ -112,7 +120,7 @@ class Samples:
 
     @property
     def distinct(self) -> tuple[str, ...]:
-        """The configurations, each once, in the order of the rows."""
+        """Names of the configurations without repetition, in the order of the rows."""
         return tuple(dict.fromkeys(self.configurations))
 
 
@@ -124,10 +132,11 @@ def samples_of(
     use_all: bool = False,
     profiles: tuple[Path, ...] = (),
 ) -> Samples:
-    """Return the rows of `sets` that parameters may be fitted to.
+    """Return the rows of `sets` that may be used to fit the parameters `fit`.
 
-    Rows that are excluded are left out, and so are those held out for testing unless `use_all`.
-    A row of a group with anchors gets the group's constants first, except those in `fit`.
+    Excluded rows are left out, and so are rows held out for testing unless `use_all`. The constants
+    of a group, fitted to its anchors, are appended to the overrides of its rows, except those in
+    `fit`.
 
     Raises
     ------
@@ -166,7 +175,7 @@ def _configuration(one: MeasurementSet, row: Row) -> str:
 def _with_constants(
     one: MeasurementSet, rows: list[Row], fit: Sequence[Parameter], predictor: Predictor
 ) -> list[Row]:
-    """Return rows with the constants of their group put after their own keys."""
+    """Append the fitted constants of its group to the overrides of each row, so that they win."""
     keys = {parameter.key for parameter in fit}
     constants = tuple(parameter for parameter in one.fit if parameter.key not in keys)
     if not constants:
@@ -179,7 +188,7 @@ def _with_constants(
 
 
 def _refuse_clashes(rows: Sequence[Row], fit: Sequence[Parameter]) -> None:
-    """Refuse rows that set a fitted key: they leave nothing to fit."""
+    """Raise an error for rows that set a fitted key, as they would override the fitted value."""
     problems = []
     for parameter in fit:
         own = [r.id for r in rows if any(o.startswith(f"{parameter.key}=") for o in r.overrides)]
@@ -192,7 +201,7 @@ def _refuse_clashes(rows: Sequence[Row], fit: Sequence[Parameter]) -> None:
 
 
 def _envelope(rows: Sequence[Row], configurations: int, profiles: tuple[Path, ...]) -> Envelope:
-    """Return the range of the rows: accelerators, machines, sizes of jobs and batches."""
+    """Return the accelerators, machines, numbers of devices and batch sizes that the rows cover."""
     scenarios = [
         load_scenario(row.base, overrides=row.overrides, profiles=profiles) for row in rows
     ]

@@ -1,7 +1,7 @@
-"""Calibrate a service: how much faster its parts are than figures of other models say.
+"""Calibration of a service: factors on the speed of its parts, fitted to measured runs.
 
-A few measured runs fit four factors at once. What is expected of each, that it is 1, counts as one
-more run: three runs move what they tell of and leave the rest.
+A few measured runs fit four factors together. The prior of each factor is 1 with the deviation in
+`SPREADS`: factors that the runs do not determine stay near 1.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ from simulator.serving.run import ServiceRun
 Vector = NDArray[np.float64]
 Figures = Mapping[str, float]
 Predictor = Callable[[Row, ServiceFactors, Sequence[str]], Figures]
-"""Predicts figures of a row with these factors; one that does not apply is missing."""
+"""Function that predicts named metrics of a row with these factors, as far as they apply."""
 
 FACTORS: Final = tuple(one.name for one in fields(ServiceFactors))
 SPREADS: Final = {"compute": 0.25, "device_memory": 0.12, "engine": 0.4, "request": 0.8}
-"""Standard deviations of the logarithm of each factor, before a service was measured.
+"""Prior standard deviation of the logarithm of each factor.
 
-Expected, from figures of single models compared with those of all
-(``evidence/fitting/serving.toml``): nothing is fitted to them.
+Estimated by comparing kernel efficiencies of single models with those of all models
+(``evidence/fitting/serving.toml``); not fitted to any service.
 """
 REPEAT_SPREADS: Final = {"first_token_s": 0.15}
-"""Log error that repeats of a configuration have, by kind of figure: 3 to 26% of a first token."""
+"""Log standard deviation of repeated runs by prefix of the metric; 3 to 26% for first tokens."""
 REPEAT_SPREAD: Final = 0.05
-"""That of all other figures: up to 9% of a token."""
+"""Log standard deviation of repeated runs for all other metrics: up to 9% for times per token."""
 _NONE: Final = Saturation(request_rate=math.inf, output_rate=math.inf, headroom=None, drift=None)
 _STEP: Final = 0.2
-"""Change of a factor by which slopes are taken, in its spreads."""
+"""Step of finite differences of a log factor, in units of its prior standard deviation."""
 _MAX_DEVIATIONS: Final = 3.0
 _MAX_EVALUATIONS: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedService:
-    """Factors fitted to measured runs of a service.
+    """Factors fitted to measured runs of a service, with their uncertainty and residuals.
 
-    `deviations` are standard deviations of the logarithms of the factors after the fit.
+    `deviations` are standard deviations of the logarithms of the factors after the fit. `seen`
+    compares each measured metric with its predictions before and after the fit.
     """
 
     factors: ServiceFactors
@@ -66,7 +67,7 @@ class CalibratedService:
 
 
 def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
-    """Predict figures of a run of a service.
+    """Predict the metrics `wanted` of a measured run of a service.
 
     Raises
     ------
@@ -80,9 +81,10 @@ def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figur
 
 
 def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
-    """Return the figures that a service has.
+    """Predict the metrics `wanted` of a service; those that do not apply are absent.
 
-    A load with an end is simulated without the run that finds saturation, which takes longer.
+    For a load with a fixed number of requests the search for saturation, which takes longer, is
+    skipped.
     """
     if usual_count(service.load) is None:
         known = service_figures(predict_service(service, intervals=False))
@@ -96,7 +98,7 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
 
 
 def settings_of(factors: ServiceFactors) -> dict[str, float]:
-    """Return the factors as settings of a service."""
+    """Return the factors as settings of a scenario, {``calibration.NAME``: value}."""
     return {f"calibration.{name}": getattr(factors, name) for name in FACTORS}
 
 
@@ -108,16 +110,16 @@ def calibrate_service(
     Parameters
     ----------
     rows : sequence of Row
-        The runs.
+        Measured runs.
     wanted : sequence of str
-        Names of the measured figures that count.
+        Names of the metrics to fit to.
     predictor : callable, optional
-        What predicts a row; the model by default.
+        Predicts a row; the model by default.
 
     Raises
     ------
     InputError
-        If nothing was measured, or a run cannot be predicted.
+        If no row has a measured value above zero, or a run cannot be predicted.
     """
     every = [
         (row, name, value)
@@ -156,9 +158,9 @@ def calibrate_service(
 
 
 def _most_likely(errors: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
-    """Return the most likely deviations, in spreads, and the slopes of the residuals there.
+    """Return the most likely log factors, in units of `SPREADS`, and the residuals' Jacobian there.
 
-    Each is expected to be none.
+    The prior mean of each log factor is 0.
     """
     count = len(FACTORS)
 
@@ -192,7 +194,7 @@ def _factors(x: Vector) -> ServiceFactors:
 
 
 def _figure(figures: Figures, row: Row, name: str) -> float:
-    """Return a predicted figure of a row."""
+    """Return the predicted value of the metric `name`; raise InputError if there is none."""
     value = figures.get(name, 0.0)
     if value > 0.0:
         return value

@@ -25,17 +25,17 @@ from simulator.calibration.fitting import LOG_STEP, Errors, Vector, box
 Function: TypeAlias = Callable[[Vector], Vector]
 
 MET_ERROR: Final = 0.002
-"""Log error at which an observation counts as met."""
+"""Absolute log error at or below which an observation counts as met."""
 NOISE: Final = 0.01
 """Log error of an observation that no parameter explains; scales the prior."""
 MIN_SLOPE: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
 MAX_UNEXPLAINED: Final = 0.03
-"""Log error left by the parameters that matter from which on others are looked at."""
+"""Absolute log error above which parameters that had no effect at the start are tried too."""
 MAX_STRIDE: Final = 3.0
 """Longest step in log parameter: a factor of 20."""
 MIN_GAIN: Final = 0.005
-"""Gain of a step, as a share of the cost, that is not worth another one."""
+"""Relative decrease of the cost below which no further step is taken with the same slopes."""
 MAX_SECANT_STEPS: Final = 8
 HALVINGS: Final = 2
 SINGLE_PAIR: Final = 2
@@ -44,7 +44,11 @@ SINGLE_PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A point, the log errors there, and which parameters the observations moved."""
+    """Parameters in log space, the log errors there, and a mask of the parameters with an effect.
+
+    `x`: logarithms of the parameters, shape (n,). `errors`: log errors, shape (m,). `moved`: for
+    each parameter, true if it changes any error at the points where its slope was computed.
+    """
 
     x: Vector
     errors: Vector
@@ -52,24 +56,24 @@ class Point:
 
     @property
     def worst(self) -> float:
-        """The largest log error."""
+        """Largest absolute log error."""
         return float(np.max(np.abs(self.errors), initial=0.0))
 
 
 def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
-    """Return parameters between bounds at which all errors are least, by few evaluations.
+    """Minimize log errors between bounds with few evaluations (Broyden's method).
 
     Parameters
     ----------
     errors : callable
-        Log errors, shape (m,), at a point of log parameters, shape (n,).
+        Maps log parameters, shape (n,), to log errors, shape (m,).
     start, low, high : numpy.ndarray
-        Where to begin and to stay, shape (n,).
+        Initial log parameters and their lower and upper bounds, each of shape (n,).
 
     Returns
     -------
     Point
-        With the least cost seen; parameters that do nothing stand at their start.
+        The evaluated point with the least cost; parameters without effect keep their start value.
     """
     search = _Search(errors, start, low, high)
     at_start = errors(start)
@@ -92,9 +96,10 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
 
 
 def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> Vector:
-    """Return a point from which each parameter that can meet an error at all has an effect.
+    """Return an initial point at which every parameter that can reduce an error has an effect.
 
-    The start, but for parameters that do nothing there and something nearer to a bound.
+    It equals `start`, except for parameters that have no effect at `start` but have one nearer to a
+    bound.
     """
     x, _, _ = _Search(errors, start, low, high).slopes(start.copy(), errors(start), reach=True)
     return x
@@ -112,11 +117,15 @@ class _Search:
         self.prior = prior_weights(low, high)
 
     def cost(self, x: Vector, found: Vector) -> float:
-        """Sum of squares of errors and of what the prior minds."""
+        """Return the sum of squared log errors and of squared deviations weighted by the prior."""
         return float(np.sum(found**2) + np.sum((self.prior * (x - self.start)) ** 2))
 
     def slopes(self, x: Vector, found: Vector, *, reach: bool) -> tuple[Vector, Vector, Vector]:
-        """Return slopes of errors; with `reach`, where each parameter has an effect if it can."""
+        """Return a point, the log errors there, and their slopes by parameter, shape (m, n).
+
+        The point is `x`. With `reach`, a parameter that has no effect at `x` is first moved to
+        where it has one, if there is such a value.
+        """
         table = np.zeros((len(found), len(x)))
         for j in range(len(x)):
             column = self._slope(x, found, j)
@@ -134,9 +143,10 @@ class _Search:
         return (self.errors(_with(x, j, x[j] + step)) - found) / step
 
     def _reach(self, x: Vector, found: Vector, j: int) -> tuple[float, Vector]:
-        """Return where along a parameter an error is met that is not met here, and the slope.
+        """Return the value of parameter `j` at which an error of `x` vanishes, and its slopes.
 
-        Here and no slope where it is met nowhere: the parameter is not to blame.
+        An error qualifies if it changes sign between `x` and a bound of the parameter. Without such
+        an error, return the current value and zero slopes: the parameter does not cause the errors.
         """
         for edge in (self.low[j], self.high[j]):
             there = _with(x, j, edge)
@@ -152,7 +162,10 @@ class _Search:
         return float(x[j]), np.zeros(len(found))
 
     def descend(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector]:
-        """Take Broyden's steps until met or no better; recompute slopes where they don't help."""
+        """Take Broyden steps until the errors are met or stop falling; return point and errors.
+
+        Slopes are recomputed by finite differences when a step gains too little.
+        """
         is_fresh = True
         for _ in range(MAX_SECANT_STEPS):
             before = self.cost(x, found)
@@ -171,7 +184,10 @@ class _Search:
         return x, found
 
     def _downhill(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return where a step ends, halved while it doesn't help; where it began if none helps."""
+        """Take one step, halved until it lowers the cost; return point, errors and updated slopes.
+
+        If no step lowers the cost, the point stays where it was.
+        """
         step, before = self._step(x, found, slopes), self.cost(x, found)
         for _ in range(HALVINGS + 1):
             if np.max(np.abs(step)) < MET_ERROR:
@@ -185,7 +201,7 @@ class _Search:
         return x, found, slopes
 
     def _step(self, x: Vector, found: Vector, slopes: Vector) -> Vector:
-        """Return the step to the least cost of the linear model, cut to stride and bounds."""
+        """Return the least-squares step of the linear model, within `MAX_STRIDE` and the bounds."""
         table = np.vstack([slopes, np.diag(self.prior)])
         target = np.concatenate([-found, self.prior * (self.start - x)])
         step = np.linalg.lstsq(table, target, rcond=None)[0]
@@ -201,23 +217,23 @@ def _with(x: Vector, j: int, value: float) -> Vector:
 
 
 SOFT_FROM: Final = 0.1
-"""Log error from which on an observation's pull barely grows."""
+"""Log error beyond which the loss of an observation grows linearly."""
 MAX_EVALUATIONS: Final = 12
 PARAMETER_TOLERANCE: Final = 1e-4
-"""Change of a log parameter that no longer counts."""
+"""Relative change of the log parameters below which the fit stops."""
 COST_TOLERANCE: Final = 1e-4
-"""Change of the cost, as a share of it, that no longer counts."""
+"""Relative change of the cost below which the fit stops."""
 
 
 def robust_fit(errors: Errors, begin: Vector) -> Vector:
-    """Return the point between the bounds with the least robust cost, the prior's included.
+    """Return the log parameters within their bounds that minimize the soft-L1 cost with the prior.
 
     Parameters
     ----------
     errors : Errors
-        Log errors of the observations.
+        Log errors of the observations as a function of the log parameters.
     begin : numpy.ndarray
-        Where to begin, near the solution, shape (n,).
+        Initial log parameters, near the solution, shape (n,).
     """
     start, low, high = box(errors.knobs)
     weights, m = prior_weights(low, high), len(errors.seen)
@@ -244,7 +260,11 @@ def robust_fit(errors: Errors, begin: Vector) -> Vector:
 
 
 def _loss(squares: Vector, m: int) -> Vector:
-    """Return the soft l1 loss of the first `m` squares and its derivatives; others stay squares."""
+    """Return the soft-L1 loss and its two derivatives, shape (3, m + n), for `scipy` least squares.
+
+    Only the first `m` squared residuals (observations) are softened; those of the prior stay
+    quadratic.
+    """
     root, rest = np.sqrt(1.0 + squares[:m]), squares[m:]
     robust = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
     plain = np.array([rest, np.ones_like(rest), np.zeros_like(rest)])

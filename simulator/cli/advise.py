@@ -1,4 +1,4 @@
-"""``plan advise``: good settings for one part of a scenario."""
+"""``plan advise``: recommended settings for one part of a scenario."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def advise() -> None:
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """Read a share such as 1% or 0.01."""
+    """Parse a share such as 1% or 0.01 (click callback)."""
     from simulator.errors import UnitError
     from simulator.units import parse_share
 

@@ -184,12 +184,23 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
 def calibrate_services(
     sets: Sequence[MeasurementSet], output: Path | None, form: str, *, use_all: bool
 ) -> None:
-    """Fit the factors of a service to its runs; write a service that extends it.
+    """Fit the factors of a service to measured runs; print them and write a service file.
+
+    Parameters
+    ----------
+    sets : sequence of MeasurementSet
+        The measured runs, all of one service.
+    output : pathlib.Path or None
+        Service file to write, which extends the measured service with the fitted factors.
+    form : str
+        Output format.
+    use_all : bool
+        Use the rows held out for testing, too.
 
     Raises
     ------
     InputError
-        If a set has no runs of services, runs are of several, or none may be fitted to.
+        If a set has runs of jobs, runs are of several services, or no row may be used for fitting.
     """
     from simulator.calibration.service_factors import calibrate_service, settings_of
     from simulator.reading.service.scenario import fitted_service
@@ -211,7 +222,7 @@ def calibrate_services(
 
 
 def _base(sets: Sequence[MeasurementSet], rows: Sequence[object]) -> str:
-    """Return the service that all rows are runs of."""
+    """Return the service of all rows; raise an `InputError` if it is not the same for all."""
     jobs = [one.name for one in sets if not one.serves]
     bases = {row.base for one in sets for row in one.rows}
     if jobs:

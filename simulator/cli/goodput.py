@@ -119,7 +119,10 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
 def _job(
     asked: Campaign, number: int, profiles: tuple[Path, ...], seed: int
 ) -> tuple[PooledJob, float | None]:
-    """Return a job with the times of its runs, and the price of one of its machines if known."""
+    """Return job `number` of a campaign with its run times, and the price per machine [$/s].
+
+    The price is None if it is unknown or the job has no scenario.
+    """
     from simulator.schema.long_run import PooledJob
 
     told = asked.jobs[number]

@@ -1,4 +1,4 @@
-"""``plan hardware``: list, show and compare machines and devices, and import price lists."""
+"""``plan hardware``: list, show, compare machines and devices; ``plan prices``: import prices."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ def import_(  # noqa: PLR0913 - one parameter an option
 
 
 def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
-    """Return the catalogue with the output folder in front.
+    """Return the default catalogue with the output folder in front.
 
     Raises
     ------
     InputError
-        If the folder is that of the profiles that come with plan, or is a file.
+        If `folder` is the folder of plan's shipped profiles, or is a file.
     """
     from simulator.reading.hardware.catalogue import Catalogue, packaged
 
@@ -160,7 +160,7 @@ def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
 
 
 def _cloud(given: str, file: Path, catalogue: Catalogue) -> str:
-    """Return the given cloud, or the one whose folder the file lies in."""
+    """Return the cloud given by option, or the name of the folder that contains the file."""
     clouds = sorted({name.split("/")[1] for name in catalogue.names("instance")})
     cloud = given or file.absolute().parent.name
     if cloud in clouds:
@@ -172,7 +172,7 @@ def _cloud(given: str, file: Path, catalogue: Catalogue) -> str:
 
 
 def _day(given: str) -> str:
-    """Return the given date in ISO form; empty if there is none."""
+    """Return the given date in ISO format; an empty string if none is given."""
     if not given:
         return ""
     try:
@@ -188,7 +188,7 @@ def _day(given: str) -> str:
 
 
 def _texts(found: Prices, folder: Path) -> dict[str, str]:
-    """Return the new text of each profile by its path below the folder."""
+    """Return the new text of each profile by its path relative to `folder`."""
     from simulator.reading.hardware.profile_text import price_blocks, with_prices
     from simulator.reading.reading import decode, read_bytes
 
@@ -204,7 +204,7 @@ def _texts(found: Prices, folder: Path) -> dict[str, str]:
 
 
 def _check(texts: Mapping[str, str], own: Catalogue) -> None:
-    """Read every profile back as the catalogue will, before any is written."""
+    """Load every new profile from a temporary folder, before any is written."""
     from simulator.reading.hardware.catalogue import Catalogue
 
     with tempfile.TemporaryDirectory() as made:

@@ -71,10 +71,10 @@ def deliver(
     origin: str = "the evidence",
     profiles: tuple[Path, ...] = (),
 ) -> None:
-    """Print the TOML of a fragment, or write it and print what was taken.
+    """Print the TOML of a fragment, or write it to `output` and print its summary.
 
-    It is read back first, so that nothing is written that `plan` refuses; problems then name
-    `origin`. Parts of a machine are looked up in `profiles` first.
+    The text is checked by `verify` before it is written. `origin` names the imported file in
+    problems; `profiles` are folders searched first for the parts of a machine.
     """
     from simulator.importers.result import verify
     from simulator.reading.hardware.catalogue import Catalogue
@@ -293,7 +293,7 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
 
 
 def _check_extended(name: str, output: Path | None) -> None:
-    """Refuse to build on a scenario that is not there, seen from where the file will lie."""
+    """Raise `UnknownName` if no scenario `name` exists, relative to the folder of `output`."""
     if not name:
         return
     from simulator.errors import UnknownName
@@ -529,7 +529,13 @@ def request_log(*, file: Path, base: str | None, output: Path | None) -> None:
 
 
 def _set_output(base: str | None, output: Path | None) -> Path | None:
-    """Return the file of the set to write, if wanted."""
+    """Return the path of the measurement set to write; None if no option asks for one.
+
+    Raises
+    ------
+    click.UsageError
+        If only one of ``--base`` and ``-o`` is given.
+    """
     if (base is None) != (output is None):
         msg = "--base and -o belong together: a measurement set needs a scenario to predict"
         raise click.UsageError(msg)
@@ -543,7 +549,7 @@ def _set_output(base: str | None, output: Path | None) -> Path | None:
 
 
 def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files: SetFiles) -> None:
-    """Say what was read, and write it as a set where one is asked for."""
+    """Print the runs, and write them as a measurement set if `output` is given."""
     for run in runs:
         complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
     emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
@@ -552,7 +558,7 @@ def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files:
 
 
 def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
-    """Write both files of the set, after reading back what they will hold."""
+    """Write the TOML and CSV of a measurement set, after parsing them as a check."""
     from simulator.reading.measured.measurement_set import parse_set
 
     folder = output.absolute().parent

@@ -1,4 +1,4 @@
-"""``plan init``: write a first scenario, from answers to a few questions."""
+"""``plan init``: write a first scenario from answers to a few questions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ SAMPLE: Final = "data.bytes_per_sample"
 class Question:
     """One question: the key that it sets, its flag and its text.
 
-    `own`: asked only for a machine that the user describes. `cores`, `tokens`: other texts for
-    jobs without accelerators and for language models.
+    `own`: asked only for a machine that the user describes. `cores`, `tokens`: alternative texts
+    for jobs without accelerators and for language models.
     """
 
     key: str
@@ -55,7 +55,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """The Python name of the flag."""
+        """Name of the flag as a Python parameter."""
         return self.flag.removeprefix("--").replace("-", "_")
 
 
@@ -142,9 +142,16 @@ _PREPARE: Final = "prepare"
 
 
 def worded(question: Question, usual: Mapping[str, str], host: Host | None) -> str:
-    """Return the question in the words of the job described so far.
+    """Return the text of a question that suits the answers so far.
 
-    `host`: the machine, where it is known.
+    Parameters
+    ----------
+    question : Question
+        The question.
+    usual : mapping
+        Default answers by key.
+    host : Host or None
+        The machine, if it is known.
     """
     alone = host is not None and host.gpu_count == 0
     if question.key == STORE and host is not None and host.local_storage is None:
@@ -155,10 +162,10 @@ def worded(question: Question, usual: Mapping[str, str], host: Host | None) -> s
 
 
 def applies(question: Question, usual: Mapping[str, str], *, own: bool) -> bool:
-    """Return whether a question is asked after the answers so far.
+    """Return True if a question is asked, given the default answers by key in `usual`.
 
-    A machine that has a name is not described; data are prepared once and by no model, and the
-    size of a sequence of tokens follows from the model.
+    `own`: the user describes the machine, instead of naming one. Data preparation has no model and
+    no epochs; the sample size of token data follows from the model.
     """
     if question.own and not own:
         return False
@@ -282,7 +289,7 @@ def init(  # noqa: PLR0913 - one parameter an option
 
 
 def _purpose() -> str:
-    """Ask for the purpose of the job, before everything else."""
+    """Prompt for the purpose of the job, and return it."""
     click.echo("Enter accepts the value in brackets; Ctrl-C stops without writing.", err=True)
     while True:
         said = _prompt("What it does: train a model, prepare data, or serve requests", _TRAIN)
@@ -293,7 +300,7 @@ def _purpose() -> str:
 
 
 def _service() -> str:
-    """Ask for the shipped service to start from; its file is then edited by hand."""
+    """Prompt for the shipped service to copy, and return its name."""
     from simulator.reading.shipped import scenario_path, service_names
 
     names = service_names()
@@ -314,12 +321,12 @@ def _prompt(text: str, default: str) -> str:
 
 
 def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
-    """Return the file of a shipped scenario under another name.
+    """Return the text of a shipped scenario with another name.
 
     Raises
     ------
-    UsageError
-        If there is no such scenario, or flags would change it.
+    click.UsageError
+        If there is no such scenario, or flags that set keys are given.
     """
     from simulator.reading.shipped import nearest_shipped, scenario_path
 
@@ -338,7 +345,7 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
 
 
 def _about_base(text: str) -> list[str]:
-    """Return a remark on the scenario that a copied file extends."""
+    """Return a remark on the scenario that a copied file extends; empty if it extends none."""
     base = str(tomllib.loads(text).get("extends", "")).removesuffix(".toml")
     if not base:
         return []
@@ -353,7 +360,7 @@ def _written(
     *,
     keep: bool,
 ) -> tuple[str, list[str]]:
-    """Return a scenario from answers, and remarks; `keep`: leave the batch size as it is."""
+    """Return the text of a scenario with these answers, and remarks; `keep`: keep the batch."""
     _checked(name, title, answers, profiles)
     answers, remarks = _fitted(answers, profiles, keep=keep)
     answers = _with_its_batch(answers)
@@ -362,7 +369,7 @@ def _written(
 
 
 def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
-    """Add the batch size that a step was measured at, for when another one is tried."""
+    """Add ``model.step_time_batch``, the batch size of a measured step time, to the answers."""
     batch = answers.get(BATCH)
     if not answers.get(MEASURED) or batch is None:
         return answers
@@ -372,9 +379,9 @@ def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
 def _fitted(
     answers: dict[str, str], profiles: tuple[Path, ...], *, keep: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Fit the job into device memory: parallelism for language models, else a smaller batch.
+    """Fit the job into GPU memory: parallelism for language models, else a smaller batch.
 
-    `keep`: the batch was asked for, and stays.
+    Returns the answers and remarks on changes. `keep`: don't change the batch size.
     """
     from simulator.physics.transformer import of_tokens
 
@@ -392,7 +399,7 @@ def _fitted(
 def _with_batch_that_fits(
     answers: dict[str, str], profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
-    """Set the largest batch that certainly fits; leave it if none does."""
+    """Set the largest batch size that certainly fits; leave it unchanged if none does."""
     usual, largest = int(answers[BATCH]), _largest_batch(answers, profiles)
     if largest in (None, usual):
         return answers, []
@@ -401,7 +408,10 @@ def _with_batch_that_fits(
 
 
 def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> int | None:
-    """Return the largest batch that certainly fits into GPU memory, by halving the current one."""
+    """Return the first batch size that certainly fits into GPU memory, halving the current one.
+
+    None if a batch of 1 may not fit.
+    """
     from simulator.physics.footprint import Verdict, memory_fit
 
     batch = int(answers[BATCH])
@@ -416,7 +426,7 @@ def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> in
 def _spread(
     answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
-    """Add parallelism if one device cannot hold the model."""
+    """Add parallelism if one device cannot hold the model; return the answers and remarks."""
     from simulator.studies.levers.parallelism import first_that_fits
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
@@ -428,7 +438,7 @@ def _spread(
 
 
 def _what_would_hold(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """Return what would hold the model: more machines, in powers of two, or shorter sequences."""
+    """Describe what would hold the model: more machines (powers of two), or shorter sequences."""
     plain = _read(answers, profiles)
     count = plain.cluster.trainers.count
     held = f"the model may not fit on {count} such machine{'s' if count > 1 else ''}"
@@ -449,7 +459,7 @@ def _what_would_hold(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> 
 def _first_held(
     answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
 ) -> int | None:
-    """Return the first value of a key with which the model fits, with some parallelism."""
+    """Return the first value of `key` with which the model fits, with any parallelism."""
     from simulator.studies.levers.parallelism import first_that_fits
 
     for value in values:
@@ -474,7 +484,7 @@ def _halved(sequence: int) -> Iterator[int]:
 
 
 def _sequence_of(scenario: Scenario) -> int:
-    """Return the tokens of a sequence; 0 if the model reads none."""
+    """Return the sequence length in tokens; 0 for other models."""
     from simulator.schema.transformers import Transformer
 
     model = scenario.job.model
@@ -482,7 +492,7 @@ def _sequence_of(scenario: Scenario) -> int:
 
 
 def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
-    """Return a remark on the number of workers of a machine and its threads."""
+    """Return a remark on the total number of workers of a machine; empty if it is unremarkable."""
     from simulator.reading.scenario import load_scenario
 
     scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
@@ -500,9 +510,9 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
 def _answers(
     flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, purpose: str
 ) -> dict[str, str]:
-    """Collect the answers from flags, prompts and defaults.
+    """Collect the answers from flags, prompts and defaults; return them by key.
 
-    `purpose`: train or prepare, which decides the prompts; if empty, nothing is prompted for.
+    `purpose` is train or prepare, and selects the prompts; if empty, there are no prompts.
     """
     from simulator.reading.starter import preparing_machine
 
@@ -524,7 +534,7 @@ def _answers(
 
 
 def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
-    """Say what a named machine has, so that a wrong name is seen at once."""
+    """Print the devices of a named machine, so that the user notices a wrong name at once."""
     from simulator.report.prediction.rows import machine_called
 
     host = None if _is_own(said) else _host(said, profiles)
@@ -533,7 +543,7 @@ def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
 
 
 def _plain(question: Question, given: str) -> str:
-    """Return an answer as it goes into the file; empty if it is the default."""
+    """Return an answer as it is written to the file; empty if it selects the default."""
     word = re.sub(r"[\s_-]", "", given).lower()
     empty = (question.key == STORE and word in _OWN_DRIVES) or (
         question.key == MODEL and word == OWN
@@ -542,13 +552,13 @@ def _plain(question: Question, given: str) -> str:
 
 
 def _is_own(said: Mapping[str, str]) -> bool:
-    """Return whether a machine is described by its parts instead of named."""
+    """Return True if the answers so far describe a machine by its parts, without a name."""
     machine = said.get("hardware.machine")
     return machine == OWN or (machine is None and any(key in said for key in DESCRIBED))
 
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
-    """Replace common words by the names of the catalogue."""
+    """Replace common words in the answers by names of the catalogue and by keys."""
     from simulator.reading.model_library import called
     from simulator.reading.starter import own_machine
 
@@ -564,7 +574,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
 
 
 def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
-    """Return the machine that was named or described; None if it is unknown."""
+    """Return the machine that the answers so far name or describe; None if it is unknown."""
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.reading.starter import own_machine
 
@@ -580,13 +590,12 @@ def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
 
 
 def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
-    """Return whether the machine has an accelerator."""
     host = _host(said, profiles)
     return host is not None and host.gpu_count > 0
 
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
-    """Return the defaults on the named machine."""
+    """Return default answers by key, given the answers so far."""
     from simulator.reading.model_library import called
     from simulator.reading.starter import defaults
 
@@ -597,7 +606,7 @@ def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, 
 
 
 def _described(host: Host | None, said: Mapping[str, str]) -> Host | None:
-    """Return a described machine with its cards and threads, as far as they are known."""
+    """Return a described machine with the number of GPUs and threads from the answers so far."""
     threads, cards = said.get("hardware.vcpus", ""), said.get("hardware.gpus", "1")
     if host is None or not _is_own(said):
         return host
@@ -618,10 +627,10 @@ def _asked(
     said: Mapping[str, str],
     profiles: tuple[Path, ...],
 ) -> dict[str, str]:
-    """Prompt until the answer is valid, and return it by key.
+    """Prompt until the answer is valid; return it by key.
 
-    `usual` are default answers, `said` the answers so far; after a mistake Enter accepts the
-    suggestion.
+    `usual` are default answers, `said` the answers so far, both by key. After an invalid answer,
+    Enter accepts the suggestion.
     """
     default = usual.get(question.key, "")
     text = worded(question, usual, _host(said, profiles))
@@ -639,7 +648,7 @@ def _asked(
 
 
 def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
-    """Return whether a name is that of a card instead of a machine."""
+    """Return True if the catalogue has a GPU of this name, and no machine."""
     from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
@@ -651,7 +660,10 @@ def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
 
 
 def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """Return what is wrong with the answer for a key; empty if nothing is."""
+    """Return the problem with the answer for a key; an empty string if it is valid.
+
+    `now` are all answers so far by key.
+    """
     try:
         _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
     except InputError as error:
@@ -668,7 +680,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 
 
 def _no_model(name: str) -> str:
-    """Return the hint for an unknown model, in the words of the question."""
+    """Return the message for an unknown model, with the closest name."""
     from simulator.reading.model_library import model_names
     from simulator.schema.fields import nearest
 
@@ -681,7 +693,7 @@ def _no_model(name: str) -> str:
 
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
-    """Read the scenario that answers describe."""
+    """Return the scenario with these answers."""
     from simulator.reading.scenario import load_scenario
     from simulator.reading.starter import starter_text
 
@@ -690,14 +702,14 @@ def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
 
 
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """Return the text of the scenario after reading it back without a mistake.
+    """Return the text of the scenario with these answers, after loading it.
 
     Raises
     ------
     InputError
-        With the flags whose answers are wrong.
+        If an answer is invalid, with its flag.
     NotModelled
-        If nothing is known of how long the machine takes for the model.
+        If the time of the model on this machine is unknown.
     """
     from simulator.pipeline.program import check_modelled
     from simulator.reading.scenario import load_scenario

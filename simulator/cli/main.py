@@ -1,4 +1,4 @@
-"""The console script ``plan``: the table of verbs, and the exit code of each kind of failure."""
+"""The console script ``plan``: the table of commands, and the exit code of each kind of failure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Table = Mapping[str, tuple[str, str]]
 
 
 class LateGroup(click.Group):
-    """A group whose commands are in a table of names.
+    """A click group that imports its commands when they are called.
 
-    `kind` is what a command is called; `sections` are headings of the help with commands below.
+    `table` maps names to module and summary; `kind` is the word for a command in errors; `sections`
+    are headings of the help with the commands below each.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class LateGroup(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """Import and return the command; None if there is no such command."""
+        """Import and return a command; None if there is no such command."""
         if cmd_name not in self.table:
             return None
         module, summary = self.table[cmd_name]
@@ -59,7 +60,7 @@ class LateGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions of command names, without importing commands, and of group options."""
+        """Return completions of commands, without importing them, and of the group's options."""
         names = [
             CompletionItem(name, help=summary)
             for name, (_, summary) in self.table.items()
@@ -70,7 +71,7 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one that was probably meant."""
+        """Find the command; the error for an unknown name suggests the closest one."""
         name = args[0]
         if name in self.table or name.startswith("-"):
             return super().resolve_command(ctx, args)
@@ -83,7 +84,7 @@ class LateGroup(click.Group):
         raise click.UsageError(msg, ctx=ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the table of commands without importing any of them."""
+        """Write the table of commands to the help, without importing them."""
         width = max(map(len, self.table))
         for title, names in self.sections.items():
             with formatter.section(title):
@@ -91,7 +92,7 @@ class LateGroup(click.Group):
 
 
 def attribute(name: str) -> str:
-    """Return the Python name of a command: `hf_config` of ``hf-config``."""
+    """Return the Python name of a command, such as ``hf_config`` for ``hf-config``."""
     plain = name.replace("-", "_")
     return f"{plain}_" if keyword.iskeyword(plain) else plain
 
@@ -183,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
+        Arguments without the program's name; by default those of the process.
 
     Returns
     -------
@@ -212,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _by_interruption(error: BaseException) -> bool:
-    """Return whether an error was caused by Ctrl-C, such as during an import."""
+    """Return True if an error was caused by Ctrl-C, such as during an import."""
     before = error.__cause__ or error.__context__
     return before is not None and (
         isinstance(before, KeyboardInterrupt) or _by_interruption(before)
@@ -220,7 +221,7 @@ def _by_interruption(error: BaseException) -> bool:
 
 
 class _Reported(Exception):  # noqa: N818 - control flow, not a mistake
-    """The message is out; leave with `code`."""
+    """An error whose message is already printed; `code` is the exit code."""
 
     def __init__(self, code: Exit) -> None:
         self.code = code
@@ -249,7 +250,7 @@ def _user_mistakes_are_messages() -> Iterator[None]:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the verb; unlike click's own `main`, leave every failure to the caller."""
+    """Run the command and return its exit code; unlike click's `main`, don't catch errors."""
     if "_PLAN_COMPLETE" in os.environ:  # set by a shell that completes a command line
         plan.main(arguments, prog_name="plan")
     try:
@@ -263,20 +264,20 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _leave_at_once() -> None:
-    """Skip the final garbage collection: all memory is freed anyway."""
+    """Skip the final garbage collection, as the operating system frees all memory."""
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 
 
 def _accept_any_character() -> None:
-    """Print what the terminal's encoding lacks as a question mark instead of failing."""
+    """Print characters that the terminal's encoding lacks as question marks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _drop_output() -> None:
-    """Point standard output nowhere, so that the flush at exit finds no closed pipe."""
+    """Redirect standard output to /dev/null, so that the flush at exit does not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

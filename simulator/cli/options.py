@@ -1,8 +1,8 @@
-"""Arguments and options of verbs, each declared once, and what they are read to.
+"""Arguments and options shared by commands, and the functions that read their values.
 
-Shells complete names of verbs and options by click, and other names by the functions here:
+Shells complete names of commands and options by click, and other names by the functions here:
 ``eval "$(_PLAN_COMPLETE=bash_source plan)"`` in ``~/.bashrc`` turns completion on (``zsh_source``,
-``fish_source`` for the others).
+``fish_source`` for other shells).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Compl
 
 
 def complete_scenarios(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
-    """Return shipped scenarios and services with this prefix, and files."""
+    """Return completions of a scenario: shipped scenarios and services, and files."""
     from simulator.reading.shipped import scenario_names, service_names
 
     names = (*scenario_names(), *service_names())
@@ -44,28 +44,28 @@ def complete_scenarios(_: click.Context, __: click.Parameter, prefix: str) -> li
 def complete_measurement_sets(
     _: click.Context, __: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """Return shipped measurement sets with this prefix, and files."""
+    """Return completions of a measurement set: shipped sets, and files."""
     from simulator.reading.shipped import set_names
 
     return [CompletionItem(prefix, type="file"), *_matching(set_names(), prefix)]
 
 
 def complete_metrics(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
-    """Return metrics with this prefix."""
+    """Return completions of a metric."""
     from simulator.results.metrics import METRICS
 
     return _matching((metric.name for metric in METRICS), prefix)
 
 
 def complete_models(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
-    """Return models of the library with this prefix."""
+    """Return completions of a model of the library."""
     from simulator.reading.model_library import model_names
 
     return _matching(model_names(), prefix)
 
 
 def complete_profiles(*kinds: str) -> Complete:
-    """Return a completer of hardware profiles of these kinds (default: all kinds)."""
+    """Return a function that completes names of hardware profiles of these kinds (default: all)."""
 
     def complete(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
         from simulator.reading.hardware.catalogue import KINDS, Catalogue
@@ -112,19 +112,22 @@ seed_option = click.option(
 
 
 def set_option(help_: str) -> Callable[[Verb], Verb]:
-    """Add ``--set`` to a verb, which gets it as `overrides`."""
+    """Return a decorator that adds ``--set``, passed to the command as `overrides`."""
     return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_)
 
 
 def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb], Verb]:
-    """Return an option of these names that takes a path to read."""
+    """Return a decorator that adds an option with a path as its value."""
     return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=text)
 
 
 def output_option(
     *names: str, text: str, default: Path | None = None, is_figure: bool = False
 ) -> Callable[[Verb], Verb]:
-    """Return an option of these names that takes a file to write, which is checked at once."""
+    """Return a decorator that adds an option for a file to write.
+
+    The path is checked while options are parsed; `is_figure`: also its format.
+    """
 
     def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
         del context
@@ -153,10 +156,10 @@ calibration_option = file_option(
 
 
 class Named(click.Choice[str]):
-    """One of a few names; the refusal of another says which was probably meant."""
+    """A choice among names; the error for another value suggests the closest name."""
 
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
-        """Return what is wrong with `value`, with the nearest name in front of all."""
+        """Return the error for `value`, starting with the closest name."""
         close = difflib.get_close_matches(str(value).lower(), self.choices, n=1, cutoff=0.55)
         meant = f"did you mean '{close[0]}'? " if close else ""
         message = super().get_invalid_choice_message(value, ctx)
@@ -167,15 +170,15 @@ FORMATS: Final = ("table", "json", "csv", "markdown")
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a verb's help: command lines to start from."""
+    """Return the epilog of a command's help: a list of example command lines."""
     # The mark keeps click from joining the lines.
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
 def format_option(verb: Verb) -> Verb:
-    """Add ``--format``, and ``--json`` as the short form of its most used value.
+    """Decorate a command with ``--format``, and ``--json`` as a short form of ``--format json``.
 
-    The verb gets the parameter `form`, one of `FORMATS`.
+    The value is passed as the argument `form`, one of `FORMATS`.
     """
     verb = click.option(
         "--json",
@@ -216,12 +219,21 @@ def _asked(context: click.Context, parameter: click.Parameter, value: str) -> st
 
 
 def quantity(text: str | None, unit: Unit, option: str) -> float | None:
-    """Return the quantity an option gives, in SI; None if it isn't given.
+    """Parse the quantity of an option to SI units; None if the option isn't given.
+
+    Parameters
+    ----------
+    text : str or None
+        Value of the option, such as ``400 Gb/s``.
+    unit : Unit
+        Unit with the expected dimension.
+    option : str
+        Name of the option, for messages.
 
     Raises
     ------
     InputError
-        If it has no unit, another dimension, or isn't above zero.
+        If it has no unit or another dimension, or is not above zero.
     """
     if text is None:
         return None
@@ -243,16 +255,19 @@ _STDIN: Final = "simulator.stdin"
 
 
 def subject_arguments(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SCENARIO, ``--set``, ``--profiles`` and ``--calibration`` to a verb.
+    """Decorate a command with SCENARIO, ``--set``, ``--profiles`` and ``--calibration``.
 
-    The verb gets the parameter `subject`, a job or a service. Options that its kind has no answer
-    for are refused (`Subject.unavailable`).
+    The job or service is passed as the argument `subject`. Options that are not available for its
+    kind of scenario are rejected (`Subject.unavailable`).
     """
     return _on_subject(verb, read)
 
 
 def job_arguments(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the same to a verb about jobs only; the parameter `subject` is a `JobSubject`."""
+    """Decorate a command for jobs with the options of `subject_arguments`.
+
+    `subject` is a `JobSubject`; services are rejected.
+    """
     return _on_subject(verb, read_job)
 
 
@@ -281,7 +296,10 @@ def _on_subject(verb: Callable[..., Any], reader: Callable[..., Any]) -> Callabl
 
 
 def scenarios_arguments(help_of_set: str) -> Callable[[Verb], Verb]:
-    """Add SCENARIO..., ``--set``, ``--profiles`` and ``--calibration``, which `read_all` takes."""
+    """Return a decorator that adds SCENARIO... and the options that `read_all` takes.
+
+    `help_of_set` is the help text of ``--set``.
+    """
 
     def add_all(verb: Verb) -> Verb:
         for add in (calibration_option, profiles_option, set_option(help_of_set)):
@@ -305,14 +323,27 @@ def read_all(
     calibration: Path | None,
     refusal: str,
 ) -> list[Subject[Any, Any]]:
-    """Read several subjects of one kind, each given by its name and settings of its own.
+    """Read several jobs or several services.
+
+    Parameters
+    ----------
+    scenarios : iterable
+        For each scenario its name or path, followed by its own overrides.
+    overrides : tuple of str
+        Overrides for all scenarios, as ``key=value``.
+    profiles : tuple of pathlib.Path
+        Folders of hardware profiles.
+    calibration : pathlib.Path or None
+        Overlay of fitted factors.
+    refusal : str
+        Error message for a mixture of jobs and services.
 
     Raises
     ------
     InputError
-        If one cannot be read.
+        If a scenario cannot be read.
     click.UsageError
-        With the `refusal`, if they are of several kinds.
+        If jobs and services are mixed.
     """
     subjects = [
         read(name, (*overrides, *settings), profiles, calibration) for name, *settings in scenarios
@@ -323,12 +354,14 @@ def read_all(
 
 
 def refuse_unavailable(subject: Subject[Any, Any], options: Mapping[str, object]) -> None:
-    """Refuse options of the running verb that are not available for jobs, or for services.
+    """Raise an error for options of the current command that the kind of scenario doesn't support.
+
+    `options` maps parameter names to values.
 
     Raises
     ------
     click.UsageError
-        If one of them is given.
+        If such an option is given.
     """
     command = click.get_current_context().command
     unavailable = subject.unavailable.get(command.name or "", frozenset())
@@ -336,12 +369,14 @@ def refuse_unavailable(subject: Subject[Any, Any], options: Mapping[str, object]
 
 
 def refuse_given(options: Mapping[str, object], plural: str) -> None:
-    """Refuse the options that are given, which are not available for a kind of scenario.
+    """Raise an error if one of these options is given.
+
+    `options` maps parameter names to values; `plural` names the kind of scenario in the message.
 
     Raises
     ------
     click.UsageError
-        If one of them is not None, False or ().
+        If a value is other than None, False or ().
     """
     given = [name for name, value in options.items() if value not in (None, False, ())]
     if not given:
@@ -359,7 +394,7 @@ def read(
     profiles: tuple[Path, ...] = (),
     calibration: Path | None = None,
 ) -> Subject[Any, Any]:
-    """Read the job or service that arguments name; ``-`` is standard input.
+    """Read a job or service by name or path; ``-`` is standard input.
 
     Raises
     ------
@@ -380,7 +415,7 @@ def read_job(
     profiles: tuple[Path, ...] = (),
     calibration: Path | None = None,
 ) -> JobSubject:
-    """Read the job that arguments name.
+    """Read a job by name or path; ``-`` is standard input.
 
     Raises
     ------
@@ -396,14 +431,14 @@ def read_job(
 
 
 def read_sets(names: Iterable[str], scenario: str | None = None) -> list[MeasurementSet]:
-    """Read measurement sets, each once; report the mistakes of all of them at once.
+    """Read each measurement set once, and report the errors in all of them together.
 
-    `scenario` describes the runs of plain CSV tables.
+    `scenario` is the scenario that the rows of plain CSV tables are runs of.
 
     Raises
     ------
     InputError
-        If one cannot be read.
+        If a set cannot be read.
     """
     from simulator.reading.measured.measurement_set import load_set
 
@@ -420,7 +455,7 @@ def read_sets(names: Iterable[str], scenario: str | None = None) -> list[Measure
 
 
 def _standard_input(name: str) -> bytes | None:
-    """Return standard input if it is meant; it can be read once, and is kept for the verb."""
+    """Return the content of standard input if `name` is ``-``, else None; it is read only once."""
     if name != "-":
         return None
     if sys.stdin is None:
@@ -436,13 +471,13 @@ def _standard_input(name: str) -> bytes | None:
 
 
 def as_typed(subject: Subject[Any, Any]) -> str:
-    """Return SCENARIO and its settings as the user would type them again."""
+    """Return the scenario and its ``--set`` options as command-line arguments."""
     options = (f"--set {shlex.quote(text)}" for text in subject.overrides)
     return " ".join([shlex.quote(subject.name_or_path), *options])
 
 
 def price_age_option(verb: Verb) -> Verb:
-    """Add ``--max-price-age``; the verb gets the parameter `price_age`."""
+    """Decorate a command with ``--max-price-age``, passed as the argument `price_age`."""
     return click.option(
         "--max-price-age",
         "price_age",
@@ -460,7 +495,7 @@ def _checked_age(context: click.Context, parameter: click.Parameter, age: str | 
 
 
 def _first_day(age: str) -> date:
-    """Return the day so long ago; the first day of the calendar if that is before it."""
+    """Return the date `age` before today; the first day of the calendar if it is out of range."""
     from simulator.units import SECOND
 
     seconds = quantity(age, SECOND, "--max-price-age")
@@ -471,7 +506,7 @@ def _first_day(age: str) -> date:
 
 
 def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
-    """Name each price past the age, with its date, on standard error."""
+    """Write a warning for each price older than `age` to standard error."""
     if age is None:
         return
     from simulator.report.hardware import old_price_line
@@ -481,7 +516,7 @@ def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
 
 
 def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
-    """Add ``--evidence`` to a verb; `of_page` says what it compares."""
+    """Return a decorator that adds ``--evidence``; `of_page` begins its help text."""
     return click.option(
         "--evidence/--no-evidence",
         default=True,
@@ -494,7 +529,10 @@ def next_actions(
     subject: Subject[Any, Any],
     base: Any,  # noqa: ANN401 - a prediction of its kind
 ) -> tuple[tuple[Any, ...], list[str]]:
-    """Return the recommended changes given a prediction, and the internal errors met."""
+    """Return the recommended changes to a job or service, and internal errors that occurred.
+
+    `base` is its prediction.
+    """
     with progress_line("looking for what helps"):
         return subject.actions(base)
 
@@ -502,7 +540,10 @@ def next_actions(
 def near(
     job: Scenario | None, jobs: int | None, profiles: tuple[Path, ...]
 ) -> Neighbourhood | None:
-    """Return the shipped measured runs most like a job, with the errors there."""
+    """Return the measured runs most similar to a job, with their errors; None if `job` is None.
+
+    `jobs` is the number of processes, `profiles` are folders of hardware profiles.
+    """
     if job is None:
         return None
     from simulator.reading.shipped import set_names

@@ -1,4 +1,4 @@
-"""Output of a verb: a report, messages, progress, files that appear whole, and an exit code."""
+"""Output of a command: reports, messages, progress, files written atomically, exit codes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPORT_BUG: Final = (
 
 
 class Exit(IntEnum):
-    """The exit codes of every verb; the last two are those a shell gives such an end."""
+    """Exit codes; the last two are those that a shell reports for these signals."""
 
     FINE = 0
     DOES_NOT_FIT = 1
@@ -50,14 +50,14 @@ class Exit(IntEnum):
 
 
 def ended(code: Exit, bugs: Sequence[str]) -> Exit:
-    """Return the exit code of a study: its own, or that of a bug if it met any and went on.
+    """Return the exit code of a study; internal errors are printed and override `code`.
 
     Parameters
     ----------
     code : Exit
-        That of its answer.
+        Exit code for the result of the study.
     bugs : sequence of str
-        Messages of the internal errors that it met.
+        Messages of internal errors in single predictions.
     """
     if not bugs:
         return code
@@ -73,23 +73,25 @@ def ended(code: Exit, bugs: Sequence[str]) -> Exit:
 
 
 def study_ended(study: Study[Any]) -> Exit:
-    """Return the exit code of a study after its answer is printed."""
+    """Return the exit code of a study whose result is printed; print its internal errors."""
     code = Exit.BAD_INPUT if study.refused else Exit.DOES_NOT_FIT
     return ended(Exit.FINE if study.good else code, study.bugs)
 
 
 def today() -> date:
-    """Return the date in UTC; nothing below the command line asks for it."""
+    """Return the date in UTC; called only in this package, so predictions don't depend on it."""
     return datetime.now(tz=UTC).date()
 
 
 def emit(text: str) -> None:
-    """Write `text` and a line end to standard output; a report on a terminal has colours.
+    """Write `text` and a newline to standard output, in colour if it is a report on a terminal.
 
     Raises
     ------
+    BrokenPipeError
+        If standard output is a closed pipe.
     PlanError
-        If it cannot be written (a full disk); a closed pipe stays a `BrokenPipeError`.
+        If it cannot be written for another reason, such as a full disk.
     """
     if sys.stdout is None:
         msg = "cannot write to standard output: it is closed"
@@ -106,20 +108,20 @@ def emit(text: str) -> None:
 
 
 def answer(document: Document, form: str) -> None:
-    """Print an answer in a format; text is as wide as the terminal, up to `WIDTH`."""
+    """Print a document in the format `form`; text is as wide as the terminal, at most `WIDTH`."""
     from simulator.report.document import render
 
     emit(render(document, form, width=columns()))
 
 
 def is_report() -> bool:
-    """Return whether the running verb prints a report to read, not data for programs."""
+    """Return True if the current command prints a report in text form, rather than data."""
     context = click.get_current_context(silent=True)
     return context is not None and context.meta.get(FORM) == "table"
 
 
 def columns() -> int:
-    """Return the columns of a report: those of a narrow terminal, else `WIDTH`."""
+    """Return the width of a report: the terminal's width, at most `WIDTH`."""
     from simulator.report.text import WIDTH
 
     if sys.stdout is None or not sys.stdout.isatty():
@@ -128,10 +130,7 @@ def columns() -> int:
 
 
 def complain(*lines: str) -> None:
-    """Write messages to standard error, one line each.
-
-    On a terminal they are wrapped at spaces.
-    """
+    """Write messages to standard error, one line each, wrapped if it is a terminal."""
     if sys.stderr is None:
         return
     from simulator.report.text import printable
@@ -143,7 +142,7 @@ def complain(*lines: str) -> None:
 
 
 def _broken(text: str) -> list[str]:
-    """Wrap a message to the width of the terminal; one line if standard error is not one."""
+    """Wrap a message to the width of the terminal; one line if standard error is not a terminal."""
     if not sys.stderr.isatty():
         return [text]
     import textwrap
@@ -157,12 +156,12 @@ def _broken(text: str) -> list[str]:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """Refuse a path that cannot be written, before a long run rather than after it.
+    """Check that a file can be written, before a long computation.
 
     Raises
     ------
     InputError
-        If `path` is a folder or "-", or its folder is missing or closed to us.
+        If `path` is a folder or "-", or its folder is missing or not writable.
     """
     if str(path) == "-":
         raise _unwritable(path, option, "is not a file; use /dev/stdout for standard output")
@@ -177,9 +176,9 @@ def check_writable(path: Path, option: str) -> None:
 
 
 def made(seed: int | None, *asked: str) -> Made:
-    """Return what a page says of its origin: the date, the command as it was typed, the seed.
+    """Return the origin of a page: date, command line and seed.
 
-    `asked` are the scenarios as the user would type them again.
+    `asked` are the scenarios as command-line arguments.
     """
     import shlex
 
@@ -191,14 +190,15 @@ def made(seed: int | None, *asked: str) -> Made:
 
 
 def write_file(path: Path, content: str | bytes, option: str) -> None:
-    """Write `content` to `path` atomically: a reader finds the old file or the new one.
+    """Write `content` to `path` atomically: readers see the old content or the new one.
 
-    Other than regular files (``/dev/stdout``, a named pipe) are written in place.
+    Special files (``/dev/stdout``, a named pipe) are written in place. `option` names the option in
+    errors.
 
     Raises
     ------
     InputError
-        If it cannot be written; names `option`.
+        If the file cannot be written.
     """
     try:
         if path.exists() and not path.is_file():
@@ -210,14 +210,15 @@ def write_file(path: Path, content: str | bytes, option: str) -> None:
 
 
 def write_files(contents: Mapping[Path, str], option: str) -> None:
-    """Write several files, each whole; if one cannot be written, all are as they were before.
+    """Write several files; if one cannot be written, restore all of them.
 
-    Folders that are missing are made, and taken away again where nothing came to lie in them.
+    Missing folders are created, and removed again if restoring leaves them empty. `option` names
+    the option in errors.
 
     Raises
     ------
     InputError
-        If one cannot be written; names `option`.
+        If a file cannot be written.
     """
     before: dict[Path, bytes | None] = {}
     folders: list[Path] = []
@@ -235,7 +236,7 @@ def write_files(contents: Mapping[Path, str], option: str) -> None:
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and its parents; return those that were missing."""
+    """Create a folder and its parents; return those that were missing."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return missing[::-1]
@@ -273,7 +274,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Return the permissions of the file to replace, or those of a new file."""
+    """Return the permissions of the existing file, or of a new file under the umask."""
     if path.exists():
         return path.stat().st_mode & 0o777
     umask = os.umask(0)
@@ -299,10 +300,10 @@ BAR_WIDTH: Final = 40
 
 @contextmanager
 def progress_line(label: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the finished fraction (0..1).
+    """Context manager: yield a function that shows a progress bar for a finished fraction (0 to 1).
 
-    The line shows on standard error once the run has lasted `QUIET_FOR` and is wiped at the end;
-    off a terminal a line is written every `WITHOUT_TERMINAL` seconds.
+    The bar is on standard error; it appears after `QUIET_FOR` and is wiped at the end. If standard
+    error is not a terminal, a line is written every `WITHOUT_TERMINAL` seconds.
     """
     with _line(label, BAR_WIDTH) as line:
         yield line.show
@@ -310,10 +311,10 @@ def progress_line(label: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def counting_line(label: str) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function that takes the finished fraction and counts, and shows the time left.
+    """Context manager: yield a function that shows finished fraction, counts and time left.
 
-    The time left assumes that the rest goes as fast as what is done; a search that rules out
-    candidates on its way takes less.
+    The time left is extrapolated from the time so far; a search that excludes candidates later
+    takes less.
     """
     with _line(label, BAR_WIDTH // 2) as line:
         yield line.show_counts
@@ -332,7 +333,7 @@ def _line(label: str, width: int) -> Iterator[_Line | _Lines]:
 
 
 class _Line:
-    """One line of the terminal, rewritten in place."""
+    """Progress on one line of the terminal, rewritten in place."""
 
     def __init__(self, label: str, width: int) -> None:
         self.label = label
@@ -365,14 +366,14 @@ class _Line:
         sys.stderr.flush()
 
     def wipe(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self.shown:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
 
 
 class _Lines:
-    """Whole lines, for logs and pipes."""
+    """Progress as separate lines, for logs and pipes."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -380,11 +381,11 @@ class _Lines:
         self.due = self.started + WITHOUT_TERMINAL
 
     def show(self, fraction: float) -> None:
-        """Write a line if one is due."""
+        """Write a line if an update is due."""
         self.show_counts(fraction, "")
 
     def show_counts(self, fraction: float, counts: str) -> None:
-        """Write a line if one is due; it holds what is counted."""
+        """Write a line with counts and the time left, if an update is due."""
         now = time.monotonic()
         if now < self.due:
             return
@@ -396,7 +397,7 @@ class _Lines:
 
 
 def remaining(elapsed: float, fraction: float) -> str:
-    """Return the time left at the pace so far, for reading; empty if it is too early.
+    """Return the remaining time as text, extrapolated from `elapsed` [s]; empty if it is too early.
 
     Examples
     --------
@@ -432,25 +433,25 @@ _JUDGES: Final = re.compile(
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Return whether `stream` is a terminal with colours.
+    """Return True if `stream` is a terminal with colours.
 
-    ``NO_COLOR`` set to anything turns them off (https://no-color.org).
+    A non-empty ``NO_COLOR`` turns them off (https://no-color.org).
     """
     declined = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return not declined and stream.isatty()
 
 
 def coloured(report: str) -> str:
-    """Return a report with its title and headings in bold, and its judgements in colour.
+    """Return a report with title and headings in bold, and verdicts in colour.
 
-    Reports are plain text: headings are found by the layout, judgements by their words.
+    Reports are plain text: headings are found by their layout, verdicts by their words.
     """
     lines = report.split("\n")
     return "\n".join(_painted(line, leads=_leads(lines, place)) for place, line in enumerate(lines))
 
 
 def _leads(lines: list[str], place: int) -> bool:
-    """Return whether a line is the title, or a heading: alone above indented lines."""
+    """Return True if a line is the title or a heading: empty line above, indented lines below."""
     line, after = lines[place], (*lines, "")[place + 1]
     if not line or line.startswith(" "):
         return False
@@ -460,7 +461,7 @@ def _leads(lines: list[str], place: int) -> bool:
 
 
 def _painted(line: str, *, leads: bool) -> str:
-    """Return a line with its judgements in colour, in bold if it `leads`."""
+    """Return a line with verdicts in colour; in bold if it is a heading (`leads`)."""
     painted, done = [], 0
     for match in _JUDGES.finditer(line):
         painted.append(_bold(line[done : match.start()], leads=leads))

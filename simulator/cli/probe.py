@@ -137,7 +137,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
-    """Return what the catalogue knows of the accelerator, and warnings about it."""
+    """Return the catalogue profiles of the measured accelerator and its links, and warnings."""
     from simulator.importers.nvidia_smi import matching
     from simulator.probe.profile import Known
 
@@ -156,7 +156,7 @@ def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
 
 
 def _check_folder(folder: Path, name: str) -> None:
-    """Refuse a folder that cannot be written, and files that are not a probe's own."""
+    """Raise an `InputError` if a folder is not writable, or has other profiles of this name."""
     from simulator.probe.profile import MARK
 
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -181,7 +181,10 @@ def _check_folder(folder: Path, name: str) -> None:
 
 
 def _write(folder: Path, texts: dict[str, str], profiles: tuple[Path, ...]) -> dict[str, str]:
-    """Write profiles next to their place, read them back as a user would, then move them there."""
+    """Write profiles to a temporary folder, load them as a check, then move them to `folder`.
+
+    Returns the written paths by name of the profile.
+    """
     from simulator.reading.hardware.catalogue import Catalogue
 
     written = {}
@@ -220,12 +223,23 @@ def _use(written: dict[str, str], folder: Path) -> list[str]:
 
 
 def probe_loader(spec: str, output: Path | None, seconds: float, *, as_json: bool) -> None:
-    """Make the loader that `spec` names, measure it, and print or write what was found.
+    """Create a data loader, measure it, and print or write the scenario sections.
+
+    Parameters
+    ----------
+    spec : str
+        ``MODULE:MAKE``, a function (or object) of a module.
+    output : pathlib.Path or None
+        File to write; printed if None.
+    seconds : float
+        Time to measure [s].
+    as_json : bool
+        Print JSON instead of TOML.
 
     Raises
     ------
     click.UsageError
-        If `spec` names nothing that can be had.
+        If `spec` is invalid or fails.
     PlanError
         If the loader fails.
     """
@@ -250,7 +264,7 @@ def _json(found: WorkloadProfile) -> str:
 
 
 def _made(spec: str) -> Any:  # noqa: ANN401 - whatever the user's code returns
-    """Return the loader that the user's function makes."""
+    """Return the data loader that the user's function creates."""
     module_name, _, name = spec.partition(":")
     if not module_name or not name:
         msg = f"--loader takes MODULE:MAKE, such as train:make_loader, found {spec!r}"

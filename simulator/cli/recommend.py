@@ -1,4 +1,4 @@
-"""``plan recommend``: the best machines for a goal, and why the others lose."""
+"""``plan recommend``: the best machines for a goal, and why others are worse."""
 
 from __future__ import annotations
 

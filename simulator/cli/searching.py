@@ -1,4 +1,4 @@
-"""Searches of the verbs: their options, worker processes and the store of results."""
+"""Searches of commands: options, worker processes and the store of results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb.
+    """Decorate a command with the options ``--store``, ``--resume``, ``--jobs`` and ``--cluster``.
 
-    It gets their values as the parameter `means`.
+    Their values are passed together as the argument `means`.
     """
 
     @functools.wraps(verb)
@@ -75,7 +75,7 @@ def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """The options of a search."""
+    """Values of the search options: store of results, processes and cluster."""
 
     store: Path | None = None
     resume: bool = True
@@ -84,7 +84,7 @@ class Means:
 
 
 def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
-    """Explore with a progress line; on Ctrl-C print the number of finished candidates.
+    """Run a search with a progress line; Ctrl-C prints the number of stored predictions.
 
     Raises
     ------
@@ -104,7 +104,10 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
 
 @contextmanager
 def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend]:
-    """Ask the same workers and store again and again; Ctrl-C says how many are done.
+    """Context manager: yield a search backend whose searches share workers and store.
+
+    `stored_only`: use stored results, without new simulations. Ctrl-C prints the number of stored
+    predictions.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
 def _searching(
     means: Means,
 ) -> Iterator[tuple[Store, Workers, Callable[[float, Standing], None]]]:
-    """Open the store and the workers, with a progress line that takes how far a search is."""
+    """Context manager: yield store, workers and a function that shows the progress of a search."""
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
 
@@ -144,9 +147,10 @@ def in_full(
     profiles: tuple[Path, ...],
     evidence: bool,
 ) -> tuple[Prediction, Neighbourhood | None]:
-    """Predict the best of many candidates with all detail, for a page that shows it.
+    """Predict the best candidate of a search in detail, for a page that shows it.
 
-    Also return the measured runs near it if `evidence` is wanted.
+    Returns the prediction and, with `evidence`, the most similar measured runs. `jobs` is the
+    number of processes.
     """
     from simulator.predict import predict
 
@@ -157,7 +161,7 @@ def in_full(
 
 @contextmanager
 def open_store(means: Means) -> Iterator[Store]:
-    """Open the store of the options, and close it at the end."""
+    """Context manager: yield the store of the options; at the end, report damaged rows."""
     with _opened(means) as store:
         yield store
         if store.damaged:
@@ -165,7 +169,7 @@ def open_store(means: Means) -> Iterator[Store]:
 
 
 def _opened(means: Means) -> Store:
-    """Open the store; one in memory if none is named and the default one cannot be written."""
+    """Open the store; one in memory if none is named and the default one cannot be used."""
     from simulator.studies.search.store import MEMORY, VARIABLE, Store, StoreError, default_path
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not

@@ -1,4 +1,4 @@
-"""``plan simulate``, ``explain``, ``report`` and ``plot``: one prediction, in four forms."""
+"""``plan simulate``, ``explain``, ``report`` and ``plot``: one prediction in four forms."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def plot(*, subject: JobSubject, what: str, output: Path | None, seed: int) -> i
 
 
 def _explained(subject: Subject[Any, Any], text: str, seed: int) -> Explained:
-    """Return what would explain the figure of ``--observed``."""
+    """Return the input values that would explain the measurement of ``--observed``."""
     from simulator.calibration.observed import explain_observation
 
     metric, value = observation_of(text)
@@ -236,12 +236,12 @@ def _explained(subject: Subject[Any, Any], text: str, seed: int) -> Explained:
 
 
 def observation_of(text: str) -> tuple[str, float]:
-    """Read the value of ``--observed``: name of the metric, and its value in the metric's unit.
+    """Parse the value of ``--observed`` to the name of the metric and its value in SI units.
 
     Raises
     ------
     InputError
-        If the figure is unknown, or its value is not a number above zero.
+        If the metric is unknown, or its value is invalid or not above zero.
     """
     from simulator.reading.table import NAMES, figure_value
     from simulator.report.labels import is_share
@@ -268,9 +268,10 @@ def _refused(text: str, message: str, hint: str) -> InputError:
 
 
 def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, ...]) -> Any:  # noqa: ANN401 - a prediction of its kind
-    """Widen the intervals of a job to include measured runs of its configuration, with a warning.
+    """Widen the intervals of a prediction to include measured runs of the same configuration.
 
-    Few scenarios have such runs; the comparison is not imported for the others.
+    Adds a warning for each run outside. Few scenarios have such runs; the comparison is imported
+    only for these. `job` is None for a service, which is returned unchanged.
     """
     if job is None or not prediction.interval:
         return prediction

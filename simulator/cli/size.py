@@ -1,4 +1,4 @@
-"""``plan size``: the least of a resource that a job's speed or a service's limits need."""
+"""``plan size``: the smallest amount of a resource that meets a job's speed or a service's SLO."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _share(text: str) -> float:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    """Return numbers of machines, each once, from a list or range as in ``plan sweep``."""
+    """Parse a list or range of numbers of machines, as in ``plan sweep``."""
     if not text.strip():
         return ()
     from simulator.reading.search.axes import axis_of

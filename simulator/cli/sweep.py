@@ -1,4 +1,4 @@
-"""``plan sweep``: many variants of a scenario, the best of them, and why the others are not."""
+"""``plan sweep``: variants of a scenario, the best of them, and why others are worse."""
 
 from __future__ import annotations
 

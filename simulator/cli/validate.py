@@ -1,4 +1,4 @@
-"""``plan validate``: how wrong the predictions are, on published and on the user's own runs."""
+"""``plan validate``: errors of predictions for published runs and for the user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``plan whatif``: the value of more of each resource, and what would move the bottleneck."""
+"""``plan whatif``: the effect of more of each resource, and what would move the bottleneck."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ class FlowNetwork:
         if self._active:
             self._late.ask()
             return
-        # Told at once: an event that only a trace asks for would end its epoch at another step.
+        # Called at once: an extra event for traces would end the epoch at another step.
         before, self._state, self._next = self._state, self._idle, None
         if self._on_change is not None:
             self._tell(before.utilization, self._idle.utilization, self._on_change)

@@ -124,7 +124,7 @@ def _with_power(
     prediction: Prediction, drawn: Mapping[str, Vector], seed: int
 ) -> dict[str, Vector]:
     """Return energy metrics, and costs with electricity, with uncertain power draw."""
-    # No rate of the step goes with it: its points are in an order of their own.
+    # Power is not correlated with rates of the step, so its points are permuted.
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
     found: dict[str, Vector] = {}
@@ -264,7 +264,7 @@ def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
 def _drawn_timing(
     inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds
 ) -> Timing:
-    """Return the timing with an array over the sampled points in place of each uncertain time.
+    """Return the timing with each uncertain time as an array over the sampled points.
 
     `longer` is the slowdown of steps at these points, `speeds` the factors on the rates.
     """
@@ -388,7 +388,7 @@ def _step(times: _Times, mean: Seconds) -> Real:
     beside = mean - _figured(longest)
     if beside <= MIN_WAIT_SHARE * mean:
         return longest
-    # Part of what the slowest hides in theory comes on top of it: one waits for the other.
+    # Loading and consuming overlap only in theory: a part of the shorter one is added.
     hidden = min(beside, _figured(times.shorter))
     on_top = hidden * times.shorter / _figured(times.shorter)
     return longest + on_top + (beside - hidden) * times.waiting
@@ -440,7 +440,7 @@ class _Times:
         """Return the ratio of an actor's time to its time at the nominal rates."""
         alone = alone_time(self._topology, self._stages, actor)
         if _figured(alone) <= TINY:
-            # No stage demands it, so only its rate is known.
+            # No stage demands this actor, so only its rate is known.
             alone = 1.0 / self._speeds.get(rate, 1.0)
         return alone / _figured(alone)
 

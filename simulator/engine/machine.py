@@ -468,7 +468,7 @@ class Machine:
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         route = self.reduction.route(self.topology, demand, place)
         if place.site in self.reduction.sites:
-            # On machines taken together none is faster than on the one that it is on.
+            # A flow through merged machines is no faster than through a single one.
             ceiling = own_rate(demand, limiting(route, self.topology), self.topology)
         flows = self._network.flows(route, ceiling)
         return partial(self._carry, flows, amount, ceiling, latency)

@@ -490,7 +490,7 @@ class Rank:
                 yield before.wait(self._rules.stands_for)
                 self._lag = max(self._lag, before.lag)
             started = self._reducing_since = self._env.now
-            # Chunks of a bucket are between machines while others are inside: both at once.
+            # Chunks of a bucket are sent inside and between machines at the same time.
             yield from [task(bucket.task_share) for task in tasks]
             if not after.alone:
                 yield after.wait()

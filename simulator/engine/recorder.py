@@ -440,7 +440,7 @@ class Observer:
             return False
         if self._plan.most_steps is not None:
             return True
-        # Equal batches whose steps have not repeated by now: watched as random ones are.
+        # Steps of equal batches that have not repeated by now are judged as random ones.
         watched = events >= WATCHED_SHARE * self._plan.most_events and steps % CHECK_EVERY == 0
         return watched and self._known() is not None
 
@@ -457,7 +457,7 @@ class Observer:
             self._floor = self._plan.least_step
             self._steady = None if self._random else self._known()
         if self._steady is None and self.over(steps, events):
-            # What has not become steady yet may still be coming from its start.
+            # Steps that are not steady yet may still depend on the start.
             dropped = max(warm_up(steps, self._in_flight), steps // 2)
             kept = whole_bursts(steps - dropped, self._burst)
             half_width = batch_means(self._durations[-kept:], self._burst)
@@ -489,12 +489,12 @@ class Observer:
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
             short = last < MIN_ROUNDS * self._in_flight
-            # The wait for the first batch is the run's start, not what a step takes.
+            # The wait for the first batch belongs to the start of the run, not to a step.
             first = min(1, last - 1) if short else warm_up(last, self._in_flight)
             if short or self._goes_on or last > MAX_STEPS or not self._random:
-                # What the next epoch is begun with was made in this one, and equal steps that
-                # have not repeated live on what was made ahead: as a steady window has it, the
-                # mean step is the one that goes on for ever.
+                # The next epoch begins with batches of this one, and equal steps that have not
+                # repeated use up prefetched batches. The mean step must be sustainable, as in a
+                # steady window.
                 self._floor = self._plan.least_step
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
             if ragged and last > first + 1:

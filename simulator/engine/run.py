@@ -99,7 +99,7 @@ class EpochCacheKey:
                 for s in stages
             )
             sites = tuple(replace(site, shared="") for site in sites)
-            # A machine of remote workers has its name in front of its units.
+            # Units of helpers have the name of their machine as a prefix.
             units = {
                 name: unit
                 for name, unit in units.items()
@@ -213,7 +213,7 @@ def usage(
     found = _pools(share, topology, epoch.reduction)
     if topology.host.gpu is not None:
         gpus = [share[compute_stream(rank)] for rank in epoch.reduction.ranks]
-        # a model-parallel replica keeps all its accelerators equally busy
+        # all accelerators of a model-parallel replica are equally busy
         there = max(topology.ranks, topology.sites[0].group.gpus_per_host)
         mean = fmean(gpus, epoch.reduction.counts)
         found[str(Resource.GPU)] = Usage(
@@ -322,7 +322,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     epoch = _later_epoch(merged, warm, start=once)
     lines, hidden = mean_step(warm, extras.per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:
-        # In whole steps the compute stream works as long as the terms of its demands say.
+        # In whole steps the compute stream is busy for the time of its equations.
         lines |= {
             stage.stage: lengths.accumulation * stage.times * work
             for stage in demands

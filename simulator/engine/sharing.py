@@ -232,7 +232,7 @@ class Late:
     def __init__(self, env: Environment, action: Callable[[Event], None]) -> None:
         self._env = env
         self._actions = [action]
-        # One event asked for again and again: simpy takes its list of actions when it comes.
+        # One event is scheduled repeatedly: simpy removes its callbacks when it happens.
         self._asked = Event(env)
         self._asked._ok = True  # noqa: SLF001 - as an event that has succeeded
         self._asked._value = None  # noqa: SLF001 - the same

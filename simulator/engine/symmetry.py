@@ -332,7 +332,7 @@ def merged_together(
     share = max(_share_of_device(scenario, topology, stages) for stages in demands.values())
     if share > IDLE:
         return 1
-    # One worker makes the whole of the first batch, however many there are.
+    # A single worker prepares the first batch, at any number of workers.
     kept = max(MIN_BATCHES, math.ceil(share * pipeline.policy.producers / MAX_FIRST_STEP_DELAY))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 

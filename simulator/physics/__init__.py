@@ -8,5 +8,5 @@ candidates, and `parameters` its weights and activations; `kernels`, `collective
 step. `device_memory` adds up what a device holds; `footprint` adds host RAM, checkpoints and
 verdicts. `forward_pass` is for serving, `schedule` for pipelines without closed form.
 
-Left out: queues, shared links and the order of events, which are the engine's.
+Queues, shared links and the order of events are not here but in `engine`.
 """

@@ -1,4 +1,4 @@
-"""Time of collectives over ranks of a job: measured curves where there are any, else links.
+"""Time of collectives over ranks of a job, from measured curves if available, else from links.
 
 A *team* is a set of ranks that communicate; where it spans machines, it has the same number on
 each. Inside a machine time follows from the link between accelerators, between machines from the
@@ -49,7 +49,7 @@ HOP_REMOTE: Final = parse("15 us", SECOND)
 def between_latency(
     operation: Collective, machines: Real, far: Seconds | Real = HOP_REMOTE
 ) -> Seconds | Real:
-    """Return the latency of an operation over machines, one rank on each [s].
+    """Return the latency of a collective over machines with one rank on each [s].
 
     Examples
     --------
@@ -78,10 +78,10 @@ def ring_latency(
     Parameters
     ----------
     ranks, machines : float or array
-        Ranks of the ring, and the machines that they lie on.
+        Number of ranks in the ring, and of machines that host them.
     near, far : float or array
-        A step inside of a machine, and one in which some rank sends to another machine [s]: all
-        ranks step together, so that the slowest hop counts.
+        Latency of a hop inside a machine, and of one to another machine [s]. All ranks send at the
+        same time, so that the slowest hop counts.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def ring_latency(
 def all_reduce_latency(
     ranks: Real, machines: Real, near: Seconds | Real, far: Seconds | Real
 ) -> Seconds | Real:
-    """Return the latency of an all-reduce [s]: twice round a ring, or up and down a tree.
+    """Return the latency of an all-reduce over a ring or a tree, whichever is lower [s].
 
     Examples
     --------
@@ -131,7 +131,10 @@ class Protocols:
     large_rate: BytesPerSecond | Real
 
     def time(self, moved: Bytes | Real, share: Real = 1.0) -> Seconds | Real:
-        """Return the time to send `moved` bytes by the faster protocol [s]."""
+        """Return the time to send `moved` bytes by the faster protocol [s].
+
+        `share` scales the bandwidth of both.
+        """
         return at_most(
             self.small_latency + moved / (self.small_rate * share),
             self.large_latency + moved / (self.large_rate * share),
@@ -140,14 +143,14 @@ class Protocols:
 
 @dataclass(frozen=True, slots=True)
 class InMachine:
-    """A collective over 2, 4 and 8 accelerators of one machine."""
+    """Protocols of a collective over 2, 4 and 8 accelerators of one machine."""
 
     two: Protocols
     four: Protocols
     eight: Protocols
 
     def over(self, ranks: Real) -> Protocols:
-        """Return the protocols over `ranks`: interpolate linearly, clamp outside."""
+        """Return the protocols over `ranks`: interpolated linearly, clamped outside 2 to 8."""
         past_two = at_most(at_least(0.5 * ranks - 1.0, 0.0), 1.0)
         past_four = at_most(at_least(0.25 * ranks - 1.0, 0.0), 1.0)
         pairs = (
@@ -163,21 +166,21 @@ class InMachine:
 
 
 def _difference(low: Real, high: Real) -> Real:
-    """Return the difference of two figures; 0 between equal ones, infinite ones included."""
+    """Return ``high - low``, which is 0 between equal values, infinite ones included."""
     equal = low == high
     return where(equal, 0.0, high) - where(equal, 0.0, low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Ranks that communicate: `ranks` on `machines`."""
+    """A group of ranks that communicate: their number, and the number of their machines."""
 
     ranks: Real
     machines: Real = 1
 
 
 def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
-    """Return the bytes that each rank sends [B], over which bus bandwidth is defined."""
+    """Return the bytes that each rank sends [B]; bus bandwidth is defined over them."""
     if operation is Collective.SEND:
         return size
     whole = operation is Collective.ALL_REDUCE
@@ -185,7 +188,10 @@ def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
 
 
 def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
-    """Return latency [s] and bus bandwidth [B/s] inside a machine by the fastest way at `size`."""
+    """Return latency [s] and bus bandwidth [B/s] of a collective inside a machine.
+
+    They are those of the fastest measured regime for a buffer of `size` bytes.
+    """
     link = host.peer_link or host.host_link
     if link is None:
         return 0.0 * size, np.inf + 0.0 * size
@@ -195,7 +201,7 @@ def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pa
 
 
 def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachine:
-    """Return the protocols of a collective inside a machine, at a share of the links' rate."""
+    """Return the protocols of a collective inside a machine, at a share of the bus bandwidth."""
     link = host.peer_link or host.host_link
     if link is None:
         free = Protocols(0.0, np.inf, 0.0, np.inf)
@@ -206,7 +212,7 @@ def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachi
 def _protocols(
     operation: Collective, ranks: int, link: Link, host: Host, share: float
 ) -> Protocols:
-    """Return the regime of the least latency with the one of the highest rate."""
+    """Return the regime of lowest latency and the regime of highest bandwidth, as protocols."""
     ways = _local_regimes(operation, ranks, link, host)
     small = min(ways, key=lambda way: way.latency)
     large = max(ways, key=lambda way: way.bandwidth)
@@ -214,7 +220,7 @@ def _protocols(
 
 
 def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
-    """Return latency and rate of the fastest regime for each amount."""
+    """Return latency [s] and bandwidth [B/s] of the fastest regime to send `moved` bytes."""
     latency: Real = np.inf + 0.0 * moved
     bandwidth: Real = 1.0 + 0.0 * moved
     for regime in regimes:
@@ -225,7 +231,7 @@ def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
 
 
 def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
-    """Return the regimes over the links, and in the switches where these can reduce."""
+    """Return the regimes over the links, and those with in-switch reduction if available."""
     local = [curve for curve in link.collective if curve.machines == 1]
     measured = [c for c in local if c.operation is operation]
     plain = [c for c in measured if not c.in_switch] or [
@@ -248,7 +254,8 @@ def _datasheet_regime(link: Link, share: float) -> Regime:
 def reachable(ranks: int, host: Host) -> float:
     """Return the share of a device's links that lead to the first `ranks` devices of a machine.
 
-    All of them through a switch; in a mesh those to the other devices of the team.
+    Behind a switch that is 1; in a mesh only the direct links to the other devices of the team
+    count.
     """
     if host.peer_topology is not PeerTopology.MESH or host.gpu_count <= int(HYBRID_MESH[0][0]):
         return 1.0
@@ -257,7 +264,7 @@ def reachable(ranks: int, host: Host) -> float:
 
 
 def _regimes_at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
-    """Return regimes at a number of ranks: interpolate between measured ones, clamp outside."""
+    """Return the regimes for a number of ranks, interpolated between measured ones."""
     ordered = sorted(curves, key=lambda curve: curve.ranks)
     for low, high in pairwise(ordered):
         if low.ranks <= ranks <= high.ranks:
@@ -280,15 +287,18 @@ def _with_latency(regime: Regime) -> Regime:
 
 
 def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
-    """Return the bytes of a team that have to leave each machine [B].
+    """Return the bytes that each machine of a team sends to other machines [B].
 
-    As a ring over the machines: each holds the team's whole buffer once.
+    They are those of a ring over the machines, each of which holds the whole buffer once.
     """
     return wire_bytes(operation, size, machines)
 
 
 def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
-    """Return latency [s] and rate through a machine's network [B/s], fastest at `size`."""
+    """Return latency [s] and rate through a machine's network [B/s] of a collective.
+
+    They are those of the fastest measured regime for a buffer of `size` bytes, else of the network.
+    """
     empty = between_latency(operation, plain(members.machines))
     crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
@@ -305,7 +315,11 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
 
 
 def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
-    """Convert a measured regime to a machine's network rate and the latency of these hops."""
+    """Return a measured regime in terms of network rate, with the latency `empty`.
+
+    Its bandwidth is bus bandwidth; the result is the rate of a machine's network. `empty` is the
+    latency of an empty message over the machines of this team [s].
+    """
     byte: Bytes = 1.0
     over_links = wire_bytes(curve.operation, byte, curve.ranks)
     over_network = crossing_bytes(curve.operation, byte, curve.machines)
@@ -317,7 +331,7 @@ def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real)
 
 
 def network_rate(host: Host) -> BytesPerSecond:
-    """Return the rate of collectives over a machine's network where none was measured [B/s]."""
+    """Return the rate of collectives over a machine's network if no curve was measured [B/s]."""
     network = host.network
     if network is None:
         return np.inf

@@ -2,9 +2,9 @@
 
 A collective over several machines passes each byte on inside of them and sends a machine's part
 between them, so that both together are what a ring over all its ranks sends. Inside a machine
-collectives take what NCCL was measured to take (`collectives`), at a share of its rate and with the
-framework's part before each; between machines they are rings and trees at shares of the network's
-rate.
+collectives take the measured times of NCCL (`collectives`), at a share of its rate and with the
+framework's overhead added to each; between machines they are rings and trees at shares of the
+network's rate.
 """
 
 from __future__ import annotations
@@ -48,31 +48,32 @@ class SentBytes:
     outside: Bytes | Real = 0.0
 
     def __add__(self, other: SentBytes) -> SentBytes:
-        """Add the bytes of both."""
+        """Return the sums of both."""
         return SentBytes(self.inside + other.inside, self.outside + other.outside)
 
     def times(self, factor: Real) -> SentBytes:
-        """Scale by `factor`."""
+        """Return the bytes, multiplied by `factor`."""
         return SentBytes(self.inside * factor, self.outside * factor)
 
     @property
     def whole(self) -> Bytes | Real:
-        """Return the sum [B]."""
+        """Bytes sent inside the machine and out of it [B]."""
         return self.inside + self.outside
 
     @property
     def outward(self) -> Real:
-        """Return the share that leaves the machine, 0 to 1."""
+        """Share of the bytes that leaves the machine, 0 to 1."""
         return where(self.whole > 0.0, self.outside / at_least(self.whole, 1e-300), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Bytes that a device of the fullest stage sends for a micro-batch and once a step.
+    """Bytes that a device of the stage with most layers sends, per micro-batch and per step.
 
-    `tensor`, `experts` and `parameters` (gathers of sharded ones, and scatters of their gradients)
-    are of one of its `layers`, `sends` of all its chunks; `gradients` (there, and parameters back)
-    are once a step.
+    `tensor`, `experts` and `parameters` (all-gathers of sharded parameters and reduce-scatters of
+    their gradients) are those of one of its `layers`; `sends` are the activations between stages,
+    for all its chunks. `gradients` are sent once a step: gradient reductions, and gathers of
+    updated parameters.
     """
 
     layers: Real
@@ -84,13 +85,13 @@ class Traffic:
 
     @property
     def micro_batch(self) -> SentBytes:
-        """Return the bytes of one micro-batch."""
+        """Bytes sent for one micro-batch."""
         layer = self.tensor + self.experts + self.parameters
         return layer.times(self.layers) + self.sends
 
 
 def traffic(step: TransformerStep) -> Traffic:
-    """Return the bytes that a device sends in a training step."""
+    """Return the bytes that a device sends in a training step, by kind of communication."""
     layers = slowest_stage(*stage_layers(step), step.layout.pipeline)
     return Traffic(
         layers=layers,
@@ -103,10 +104,11 @@ def traffic(step: TransformerStep) -> Traffic:
 
 
 def tensor_reduces(step: TransformerStep) -> tuple[Real, Real]:
-    """Return the all-reduces of a layer in the forward and the backward pass of a micro-batch.
+    """Return the number of all-reduces of a layer in the forward and in the backward pass.
 
-    Sequence parallelism scatters and gathers instead of each, which moves as much, and gathers
-    once more in the backward pass. A layer of experts reduces once, after attention.
+    With sequence parallelism a reduce-scatter and an all-gather replace each, which move as many
+    bytes, and another all-gather is needed in the backward pass. An MoE layer reduces once, after
+    attention.
     """
     forward = where(step.shape.experts > 0, 1.0 + step.shape.dense_share, 2.0)
     gathered = where(step.layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
@@ -119,7 +121,10 @@ _GATHERED_AGAIN = 0.5
 
 
 def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> SentBytes:
-    """Return the bytes of an all-reduce over neighbouring ranks, hierarchical over machines."""
+    """Return the bytes that each rank sends in a hierarchical all-reduce over neighbouring ranks.
+
+    `domain` is the number of ranks on a machine.
+    """
     local = at_most(ranks, domain)
     machines = rounded_up(ranks / domain)
     return SentBytes(ring_wire_bytes(size, local), ring_wire_bytes(size, machines) / local)
@@ -128,14 +133,20 @@ def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> SentBytes
 def all_gather_bytes(
     size: Bytes | Real, ranks: Real, step: TransformerStep, *, apart: Real = 1.0
 ) -> SentBytes:
-    """Return the bytes of an all-gather or reduce-scatter of `size` bytes over replicas `apart`."""
+    """Return the bytes that each rank sends in an all-gather or reduce-scatter of `size` bytes.
+
+    It is over data-parallel ranks; neighbours in the group are `apart` replicas apart.
+    """
     local, machines = placed(ranks, step, apart=apart)
     sent = SentBytes(shard_bytes(size, local), shard_bytes(size, machines) / local)
     return sent.times(where(ranks > 1, 1.0, 0.0))
 
 
 def placed(ranks: Real, step: TransformerStep, *, apart: Real = 1.0) -> tuple[Real, Real]:
-    """Return the ranks of a data-parallel group on one machine, and its machines."""
+    """Return the ranks of a data-parallel group on one machine, and the machines it spans.
+
+    Neighbours in the group are `apart` replicas apart.
+    """
     inner = at_most(step.layout.tensor * step.layout.context * apart, step.layout.domain)
     local = at_most(at_least(step.layout.domain / inner, 1.0), ranks)
     return local, ranks / local
@@ -149,7 +160,7 @@ def _tensor_traffic(step: TransformerStep) -> SentBytes:
 
 
 def _expert_traffic(step: TransformerStep) -> SentBytes:
-    """Return the bytes of dispatch and combine, forward and backward, averaged over layers."""
+    """Return the bytes of expert dispatch and combine in both passes, averaged over layers."""
     size = tokens(step) / step.layout.tensor * step.work.element * step.shape.hidden
     return all_to_all_bytes(size, step).times(
         4.0 * step.shape.routed * where(step.layout.expert > 1, 1.0, 0.0)
@@ -157,10 +168,10 @@ def _expert_traffic(step: TransformerStep) -> SentBytes:
 
 
 def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
-    """Return the bytes of tokens of `size` bytes to the ranks of their experts.
+    """Return the bytes that a device sends in an all-to-all of `size` bytes of tokens.
 
-    Each goes to `top_k` experts: a copy for each, or one for each rank inside the machine and each
-    machine beyond it.
+    Each token goes to `top_k` experts: as one copy for each expert, or with deduplication as one
+    for each rank inside the machine and for each other machine.
     """
     ranks, choices, once = step.layout.expert, step.shape.top_k, step.layout.deduplicated > 0
     local = at_most(ranks, step.layout.domain)
@@ -171,7 +182,7 @@ def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
 
 
 def _parameter_traffic(step: TransformerStep) -> SentBytes:
-    """Return the bytes of gathers of sharded parameters and scatters of their gradients."""
+    """Return the bytes of parameter all-gathers and gradient reduce-scatters of one layer."""
     layout = step.layout
     if not anywhere(layout.sharded > 0):
         return SentBytes()
@@ -188,7 +199,7 @@ def _parameter_traffic(step: TransformerStep) -> SentBytes:
 
 
 def _send_traffic(step: TransformerStep) -> SentBytes:
-    """Return the bytes of activations and gradients between stages, for all chunks."""
+    """Return the bytes of activations and gradients sent between stages, for all chunks."""
     layout = step.layout
     part = sent_part(activation_bytes(step), step)
     stage = layout.tensor * layout.context * layout.replicas
@@ -200,24 +211,25 @@ def _send_traffic(step: TransformerStep) -> SentBytes:
 
 
 def activation_bytes(step: TransformerStep) -> Bytes | Real:
-    """Return the activations that a stage passes to the next one for a micro-batch [B]."""
+    """Return the size of the activations that a stage sends on for a micro-batch [B]."""
     along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
     return tokens(step) * step.shape.hidden * step.work.element / along
 
 
 def sent_part(size: Bytes | Real, step: TransformerStep) -> Bytes | Real:
-    """Return a device's part of a send that a tensor-parallel group shares [B]."""
+    """Return the part of a send that one device of a tensor-parallel group does [B]."""
     return size / where(step.layout.scattered_sends > 0, step.layout.tensor, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientReduction:
-    """Gradients that are reduced once a step over ranks with copies of their parameters.
+    """A reduction of gradients, once a step, over ranks that have copies of the same parameters.
 
-    `there` bytes of gradients are summed, `back` bytes are those of the updated parameters; `ranks`
-    lie `apart` replicas. `scattered`: 1 where each rank sums a part, 0 where all ranks get the
-    whole sum. `gathered`: 1 where each updates a part and gathers the others' parameters. `share`:
-    1, or 0 where this layout adds up nothing here.
+    `there` are the bytes of the gradients, `back` those of the updated parameters. Neighbours among
+    the `ranks` are `apart` replicas apart. `scattered` is 1 if each rank receives a part of the sum
+    (reduce- scatter), 0 if all receive the whole sum (all-reduce). `gathered` is 1 if each rank
+    updates a part and all-gathers the parameters. `share` is 0 if the layout has no such reduction,
+    else 1.
     """
 
     there: Bytes | Real
@@ -230,7 +242,7 @@ class GradientReduction:
 
     @property
     def passed(self) -> Bytes | Real:
-        """Return the bytes of all gathers and scatters, of which an all-reduce is two [B]."""
+        """Buffer bytes over all gathers and scatters; an all-reduce counts as two of them [B]."""
         summed = self.there * (2.0 - self.scattered)
         return summed + self.back * self.gathered
 
@@ -238,7 +250,7 @@ class GradientReduction:
 def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientReduction, ...]:
     """Return the gradient reductions of a stage: within groups, of experts, between groups.
 
-    Copies of the table of tokens are not among them (`tied_bytes`).
+    The reduction of a tied embedding is separate (`tied_bytes`).
     """
     layout, table = step.layout, learned_table(step)
     held, shared = learned_parameters(step)
@@ -280,14 +292,17 @@ def _gradient_reduction(
 
 
 def tied_bytes(step: TransformerStep) -> Bytes | Real:
-    """Return the bytes of a tied embedding's gradients between first and last stage, if exposed."""
+    """Return the gradient bytes of a tied embedding that first and last stage exchange [B].
+
+    It is 0 where that exchange overlaps with compute, or embedding and head are on one stage.
+    """
     layout = step.layout
     tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
     return 2.0 * learned_table(step) * step.work.gradient_bytes * tied
 
 
 def _gradient_traffic(step: TransformerStep, layers: Real) -> SentBytes:
-    """Return the bytes of gradient reductions and of gathers of updated parameters."""
+    """Return the bytes of gradient reductions and of all-gathers of updated parameters."""
     sent = all_gather_bytes(tied_bytes(step), 2.0, step)
     for reduction in gradient_reductions(step, layers):
         passed = all_gather_bytes(reduction.passed, reduction.ranks, step, apart=reduction.apart)
@@ -298,11 +313,9 @@ def _gradient_traffic(step: TransformerStep, layers: Real) -> SentBytes:
 def machine_all_reduce_time(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
 ) -> Seconds | Real:
-    """Return the time of an all-reduce inside a machine [s].
+    """Return the time of an all-reduce inside a machine, framework overhead included [s].
 
-    With sequence parallelism, of a scatter and a gather.
-
-    What NCCL alone takes, and the framework's part of each.
+    With sequence parallelism it is a reduce-scatter and an all-gather.
     """
     part, share = kernels.exchange.latency, kernels.exchange.link
     shard, whole = shard_bytes(size, ranks), ring_wire_bytes(size, ranks)
@@ -318,7 +331,7 @@ def tensor_all_reduce_times(
 ) -> tuple[Seconds | Real, Seconds | Real]:
     """Return the times of a tensor-parallel all-reduce inside machines and between them [s].
 
-    Over machines all their cards take part, and the two stages follow each other.
+    Between machines all network cards take part; the two phases run one after the other.
     """
     machines = rounded_up(step.layout.tensor / step.layout.domain)
     local = machine_all_reduce_time(
@@ -340,9 +353,10 @@ def all_gather_time(  # noqa: PLR0913 - the group, and what it does
     apart: Real = 1.0,
     messages: Real = 1.0,
 ) -> Seconds | Real:
-    """Return the time of an all-gather or reduce-scatter over data-parallel ranks `apart` [s].
+    """Return the time of an all-gather or reduce-scatter over data-parallel ranks [s].
 
-    It comes in `messages`, each of which passes all ranks in turn.
+    The `size` bytes are sent in `messages`, each with the latency of the whole group. Neighbours in
+    the group are `apart` replicas apart.
     """
     _, machines = placed(ranks, step, apart=apart)
     far = kernels.exchange.network_latency + ring_latency(
@@ -363,7 +377,10 @@ def all_reduce_time(  # noqa: PLR0913 - the group, and what it does
     apart: Real = 1.0,
     messages: Real = 1.0,
 ) -> Seconds | Real:
-    """Return the time of an all-reduce over data-parallel ranks, by ring or tree [s]."""
+    """Return the time of an all-reduce over data-parallel ranks, by ring or tree [s].
+
+    Parameters are those of `all_gather_time`.
+    """
     _, machines = placed(ranks, step, apart=apart)
     steps = all_reduce_latency(ranks, machines, HOP, kernels.exchange.ring)
     far = 2.0 * kernels.exchange.network_latency + steps
@@ -382,10 +399,10 @@ def _slowest_link_time(
 def _link_and_network_times(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Return the times of a gather's bytes on links and on the network [s].
+    """Return the times that the bytes of an all-gather take on links and on the network [s].
 
-    The groups of a machine share its network; one that holds a part of its devices does not reach
-    all of its cards.
+    The groups of a machine share its network; a group with some of its devices reaches only a part
+    of its network cards.
     """
     local, _ = placed(ranks, step, apart=apart)
     moved = all_gather_bytes(size, ranks, step, apart=apart)
@@ -399,10 +416,10 @@ def _link_and_network_times(
 def gather_channels(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
 ) -> Real:
-    """Return the channels of a gather over those that saturate the links, at most 1.
+    """Return the number of channels of an all-gather, relative to those that saturate the links.
 
-    Each channel keeps a multiprocessor busy, and there are no more than the network can feed: all
-    of them together are busy no longer than on a network as fast as the links.
+    It is at most 1. Each channel occupies a multiprocessor, and there are no more channels than the
+    network can feed, so that their busy time is that on a network as fast as the links.
     """
     _, network = _link_and_network_times(size, ranks, step, kernels, 1.0)
     longer = network * (1.0 - at_most(step.device.network / step.device.link, 1.0))
@@ -411,7 +428,7 @@ def gather_channels(
 
 
 def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the time to send `size` bytes to the next stage, by the slowest device [s].
+    """Return the time to send `size` bytes to the next stage [s].
 
     Each device sends through its own part of the machine's network.
     """
@@ -427,15 +444,15 @@ def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Se
 def all_to_all_time(
     rows: Real, width: Bytes | Real, step: TransformerStep, kernels: Kernels
 ) -> Seconds | Real:
-    """Return the time of tokens to the ranks of their experts [s].
+    """Return the time of an all-to-all that sends tokens to the ranks of their experts [s].
 
     Parameters
     ----------
     rows : float or array
-        Tokens a device sends, each to `top_k` experts: a copy for each, or one for each rank inside
-        the machine and each machine beyond it.
+        Tokens that a device sends, each to `top_k` experts: one copy for each expert, or with
+        deduplication one for each rank inside the machine and for each other machine.
     width : float or array
-        Bytes of a token [B].
+        Size of a token [B].
     """
     sent = all_to_all_bytes(rows * width, step)
     local = at_most(step.layout.expert, step.layout.domain)

@@ -1,11 +1,12 @@
 """Device memory of one rank in training, on the first, a middle and the last stage.
 
-States, parameters gathered, activations kept, and the larger of what the loss and the backward
-pass of one layer need meanwhile. What the allocator wastes and libraries outside it come on top.
-Plain data parallelism is the case in which nothing is sharded, and one device that of one rank.
+The items are weights, gradients and optimizer state, gathered parameters, stored activations, and
+the larger of the working memory of the loss and of the backward pass of one layer; then allocator
+fragmentation and memory outside the allocator. Plain data parallelism is the case without sharding,
+and one device that of one rank.
 
-Not counted: 8-bit copies of weights; models whose layers are dealt to stages otherwise than
-`parallelism.partition` says.
+Not counted: 8-bit copies of weights; models whose layers are assigned to stages in another way than
+`parallelism.partition`.
 
 References
 ----------
@@ -69,10 +70,10 @@ Terms = Mapping[str, Term]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerState:
-    """Bytes of a parameter in addition to its weight and gradient.
+    """Bytes per parameter in addition to its weight and gradient.
 
-    `master` is its fp32 copy where it computes in 16 bit (0: there is none), `moments` what the
-    optimizer keeps.
+    `master` is the fp32 copy of a 16-bit weight (0 without one), `moments` the state of the
+    optimizer.
     """
 
     master: Bytes | Real
@@ -81,12 +82,10 @@ class OptimizerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
-    """Items on the stage that needs most [B], and the total of each stage [B].
+    """Memory by item on the stage that needs most [B], and the total of each stage [B].
 
-    `terms` are the equations of the items; none for arrays of candidates, whose fullest stages may
-    differ.
-
-    Stages that the job has not are left out, all where there is but one.
+    `terms` are the equations of the items; empty for arrays of candidates, whose fullest stages may
+    differ. `stages` has only the stages of the job, and is empty if there is one.
     """
 
     items: Items
@@ -105,7 +104,7 @@ def training_memory(
     Parameters
     ----------
     state : OptimizerState
-        Master weights and moments of a parameter.
+        Bytes of master weight and moments per parameter.
     model : ParameterFootprint
         Parameters and activations on the device.
     """
@@ -127,7 +126,7 @@ def training_memory(
         waiting = _waiting_gradients(step, learned)
         one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
         apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
-        # Of the loss's copies one in fp32 counts as an activation; the rest come and go.
+        # One fp32 copy of the logits counts as an activation; the other copies are temporary.
         kept_scores = FULL_PRECISION / memory_model.scores if memory_model.scores else 0.0
         scores = logits * min(1.0, kept_scores)
         meanwhile = activations + at_least(working, logits)
@@ -162,7 +161,7 @@ def training_memory(
 
 
 def _fullest(full: Mapping[str, Terms]) -> DeviceMemory:
-    """Return the items of the stage that needs most, candidate by candidate."""
+    """Return the items of the stage that needs most memory, for each candidate."""
     totals = {name: _sum(terms) for name, terms in full.items()}
     most = reduce(at_least, totals.values())
     items: dict[str, Real] = {}
@@ -184,9 +183,9 @@ def _sum(terms: Terms) -> Real:
 
 
 def with_waste(held: Terms, outside: Terms, memory_model: MemoryFigures) -> dict[str, Term]:
-    """Return allocated items, the allocator's waste, and memory outside the allocator [B].
+    """Return allocated items, allocator fragmentation, and memory outside the allocator [B].
 
-    Jobs that train and those that pass forward alone share this rule.
+    Training and inference jobs share this rule.
     """
     waste = term(fragmentation_bytes, activations=_sum(held), share=memory_model.waste - 1.0)
     return {**held, "fragmentation": waste, **outside}
@@ -204,7 +203,10 @@ class _Common:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """A stage: `place`, `tables` of tokens and heads, and whether it is `there` (0 or 1)."""
+    """A pipeline stage: position, layers, number of embedding tables, and if it has the head.
+
+    `there` is 1 if the job has such a stage, else 0.
+    """
 
     place: Real
     layers: Real
@@ -214,9 +216,9 @@ class _Stage:
 
 
 def _stages(common: _Common) -> dict[str, _Stage]:
-    """Return the first stage (with the head if it is the only one), the second, and the last.
+    """Return the first stage, the second and the last.
 
-    Candidates may have different numbers of stages.
+    Candidates may have different numbers of stages. A single stage is the first one, with the head.
     """
     stages, model = common.step.layout.pipeline, common.model
     first, middle, last = stage_layers(common.step)
@@ -234,8 +236,8 @@ def _stages(common: _Common) -> dict[str, _Stage]:
 class _StageParameters:
     """Parameters of a stage on one device.
 
-    `shared` are those of all replicas, `experts` those of its experts, `unit` those of one layer,
-    `table` those of the tables of tokens, `looked_up` those without a dense gradient.
+    `shared` are those that each replica has, `experts` those of its experts, `unit` those of one
+    layer, `table` those of embedding tables, `looked_up` those without a dense gradient.
     """
 
     shared: Real
@@ -246,19 +248,23 @@ class _StageParameters:
 
     @property
     def total(self) -> Real:
-        """Return all parameters."""
+        """Number of all parameters of the stage."""
         return self.shared + self.experts
 
     @property
     def dense(self) -> Real:
-        """Return the parameters with a gradient in every step."""
+        """Number of parameters that have a gradient in every step."""
         return self.total - self.looked_up
 
     @classmethod
     def of(
         cls, model: ParameterFootprint, stage: _Stage, unit: Real, shared: Real, table: Real
     ) -> _StageParameters:
-        """Return a stage's parameters from those of a layer, its shared part and a table."""
+        """Return the parameters of a stage.
+
+        They follow from those of a layer (`unit`), its part without experts (`shared`) and a
+        `table`.
+        """
         tables = stage.tables * table
         return cls(
             shared=stage.layers * shared + tables,
@@ -270,7 +276,7 @@ class _StageParameters:
 
 
 def _frozen_weights(step: TransformerStep, parameters: _StageParameters) -> dict[str, Term]:
-    """Return the frozen weights: layers in their storage format, tables in 16 bit."""
+    """Return the memory of frozen weights: layers in their storage format, tables in 16 bit."""
     if not anywhere(step.work.learned < 1.0):
         return {}
     there = 1.0 - step.work.learned
@@ -292,12 +298,10 @@ def _frozen_weights(step: TransformerStep, parameters: _StageParameters) -> dict
 
 
 def _trained_state(common: _Common, parameters: _StageParameters) -> dict[str, Term]:
-    """Return weights, gradients, fp32 weights and moments of trainable parameters.
+    """Return the memory of weights, gradients and optimizer state of trainable parameters.
 
-    Experts have fewer copies to be shared by.
-
-    Where parameters are sharded their fp32 parts are the weights. Rows that are looked up have no
-    16-bit copy.
+    The state of experts is sharded over fewer ranks, as fewer have a copy. With sharded parameters
+    their fp32 shards are the weights. Rows that are looked up have no 16-bit copy.
     """
     step, state = common.step, common.state
     layout, here = step.layout, 1.0 - step.layout.offloaded
@@ -336,7 +340,7 @@ def _gradient_width(common: _Common) -> Bytes | Real:
 
 
 def _update_gradients(common: _Common, parameters: _StageParameters) -> Bytes | Real:
-    """Return the fp32 copy of 16-bit gradients for the update, after all passes [3]_ [B]."""
+    """Return the size of the fp32 copy of 16-bit gradients for the update [3]_ [B]."""
     step = common.step
     wide = _gradient_width(common) > HALF_PRECISION
     there = wide | (step.layout.sharded > 0) | (step.layout.offloaded > 0)
@@ -351,10 +355,10 @@ def _is_sharded(step: TransformerStep) -> Real:
 def _gathered_parameters(
     common: _Common, parameters: _StageParameters, learned: _StageParameters
 ) -> Bytes | Real:
-    """Return gathered parameters, and the gradients of one layer before their scatter [B].
+    """Return the memory of gathered parameters and of one layer's unsharded gradients [B].
 
-    Two layers at a time, less where a library gathers a product after the other and has a limit, or
-    all where they are not dropped after the forward pass; tables twice.
+    Two layers are gathered at a time: fewer if the library gathers one matrix after the other up to
+    a limit, all if they are not freed after the forward pass. Tables count twice.
     """
     step, live = common.step, at_least(common.memory_model.live, _UNITS * common.model.largest)
     width, exchanged = step.work.gather_bytes, step.work.element + step.work.gradient_bytes
@@ -366,13 +370,13 @@ def _gathered_parameters(
 
 
 def _waiting_gradients(step: TransformerStep, parameters: _StageParameters) -> Bytes | Real:
-    """Return unsharded gradients that accumulate over the micro-batches of a pipeline [B]."""
+    """Return the size of unsharded gradients accumulated over a pipeline's micro-batches [B]."""
     several = (step.layout.pipeline > 1) & (step.layout.micro_batches > 1)
     return _is_sharded(step) * where(several, step.work.gradient_bytes * parameters.total, 0.0)
 
 
 def _outside_allocator(common: _Common, learned: _StageParameters) -> dict[str, Term]:
-    """Return memory outside the allocator: context, collective buffers, gradient buckets."""
+    """Return the memory outside the allocator: context, collective buffers, gradient buckets."""
     layout, memory_model = common.step.layout, common.memory_model
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
@@ -385,10 +389,10 @@ def _outside_allocator(common: _Common, learned: _StageParameters) -> dict[str, 
 
 
 def _gradient_buckets(common: _Common, parameters: _StageParameters) -> Term:
-    """Return the buckets of gradients on their way to other replicas [B].
+    """Return the size of gradient buckets [B].
 
-    Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
-    those of plain data parallelism, which hold each gradient once more.
+    Their size is set by the library, and is at most that of all gradients. Plain data parallelism
+    without sharding holds a second copy of each gradient in them.
     """
     step, memory_model = common.step, common.memory_model
     ranks = step.layout.replicas * step.layout.context
@@ -408,14 +412,14 @@ _WASTE: Final = "GPU memory the allocator cannot use, as a share of what it hold
 
 @cached(most=16)
 def device_memory(scenario: Scenario) -> DeviceMemory | None:
-    """Return the memory of one device at its fullest, by item, with input batches on it.
+    """Return the memory of the fullest device by item, input batches included.
 
-    None without a model on it.
+    None if no model is on the device.
 
     Raises
     ------
     NotModelled
-        Where the model does not say what some recomputation saves.
+        If the model does not state its activations with this recomputation.
     """
     job = scenario.job
     model, train, memory_model = job.model, job.train, job.software.memory
@@ -445,7 +449,7 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
 
 
 def batch_in_bytes(scenario: Scenario) -> Term:
-    """Return the size of one rank's batch as it is passed on and copied [B]."""
+    """Return the size of one rank's batch as the loader delivers and copies it [B]."""
     return term(
         batch_bytes,
         batch_size=scenario.job.train.batch_size,
@@ -454,12 +458,12 @@ def batch_in_bytes(scenario: Scenario) -> Term:
 
 
 def weight_width(train: Train) -> Bytes:
-    """Return the width of a stored weight, its gradient and each optimizer state [B]."""
+    """Return the bytes of a stored weight, of its gradient and of an optimizer state [B]."""
     return FULL_PRECISION if train.mixed_precision else train.precision.bytes_per_element
 
 
 def state_of(train: Train) -> OptimizerState:
-    """Return the bytes of a parameter in addition to its weight and gradient."""
+    """Return the bytes per parameter in addition to its weight and gradient."""
     width = weight_width(train)
     copied = train.mixed_precision and train.precision not in FULL
     return OptimizerState(
@@ -468,7 +472,7 @@ def state_of(train: Train) -> OptimizerState:
 
 
 def _forward_only(job: Job, model: Model) -> dict[str, Term]:
-    """Return weights, live activations, keys and values, and results of a forward pass."""
+    """Return the memory of a forward pass: weights, live activations, KV cache and results."""
     train, memory_model = job.train, job.software.memory
     held = model.forward_memory(train.batch_size, train.precision)
     width = train.precision.bytes_per_element
@@ -485,7 +489,7 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
 
 
 def memory_assumptions(scenario: Scenario, memory: DeviceMemory | None) -> Iterator[Assumption]:
-    """Yield the assumptions that the memory of a device rests on."""
+    """Yield the assumptions on which the memory of a device depends."""
     figures = scenario.job.software.memory
     if memory is None:
         return
@@ -501,7 +505,7 @@ def memory_assumptions(scenario: Scenario, memory: DeviceMemory | None) -> Itera
 
 
 def offloaded(scenario: Scenario) -> dict[str, Term]:
-    """Return the host RAM of an optimizer that runs there, as an item [B]; empty without one."""
+    """Return the host RAM of an offloaded optimizer as an item [B]; empty without offloading."""
     job = scenario.job
     if job.model is None or not job.parallelism.offload_optimizer:
         return {}

@@ -1,8 +1,8 @@
-"""How long a device computes on one batch, from the best evidence there is.
+"""Compute time of one batch on a device, from the best available evidence.
 
-In this order: the user's own measured step times, step times a source measured on the same
+The order is: the user's own measured step times, step times that a source measured on the same
 device and precision, and a roofline over the model's operators at the device's achievable rates,
-with the host that launches their kernels. Without an accelerator the cores are the device.
+with the host that launches their kernels. Without an accelerator the CPU cores are the device.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ BACKWARD_SHARE = 2.0 / 3.0
 class DeviceTime(Passes):
     """Busy time of the compute stream for one batch, and its evidence.
 
-    `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
-    time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
-    computed, `carried_from` on which other card a step was that it is a ratio of. `step` is the
-    whole step where the model is spread over devices and the exchange between them is known with
-    it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
+    `terms` are the equations of the forward pass, the backward pass and the optimizer. `equation`
+    and `inputs` name the equation of the whole and its arguments. `measured` is True for a measured
+    time; `carried_from` is the name of the other card from whose step it was scaled. `step` is the
+    whole step if the time comes from fitted kernels, which include communication; `forward` and
+    `backward` are then those of a micro-batch on the slowest stage.
     """
 
     equation: str
@@ -72,18 +72,18 @@ class DeviceTime(Passes):
 
     @property
     def optimizer(self) -> Seconds | Real:
-        """Return the time of the optimizer, once a step [s]."""
+        """Time of the optimizer, once a step [s]."""
         return self.terms["optimizer"].value
 
     @property
     def total(self) -> Real:
-        """Return the time of forward pass, backward pass and optimizer [s]."""
+        """Time of forward pass, backward pass and optimizer [s]."""
         return self.forward + self.backward + self.optimizer
 
 
 @cached(most=16)
 def device_time(scenario: Scenario) -> DeviceTime | None:
-    """Return the compute time of one batch on one device; None where no device computes."""
+    """Return the compute time of one batch on one device; None without compute on a device."""
     job, evidence = scenario.job, evidence_of(scenario)
     if evidence is Evidence.KERNELS:
         return _from_kernels(
@@ -105,7 +105,7 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
 
 
 class Evidence(StrEnum):
-    """Evidence of a device's time, best first."""
+    """Kinds of evidence of a device's compute time, best first."""
 
     KERNELS = "kernels"
     """Kernels and exchanges fitted to measured steps, which count all communication."""
@@ -123,10 +123,10 @@ class Evidence(StrEnum):
 
 @cached(most=16)
 def evidence_of(scenario: Scenario) -> Evidence:
-    """Return the evidence that decides the time of a scenario's device.
+    """Return the kind of evidence from which the compute time of a scenario is predicted.
 
-    A measured step wins where each device holds the whole model: it does not tell compute from
-    exchange.
+    A measured step is preferred if each device holds the whole model, as it does not separate
+    compute from communication.
     """
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     measured = measured_times(scenario)
@@ -144,7 +144,10 @@ def evidence_of(scenario: Scenario) -> Evidence:
 
 
 def _cores_compute(scenario: Scenario, model: Model) -> bool:
-    """Return whether the time follows from operators on cores; other models state it."""
+    """Return whether the compute time follows from operators on CPU cores.
+
+    Models that state their time per sample on CPUs are not computed this way.
+    """
     in_full = scenario.job.train.precision is Precision.FP32
     rate_known = in_full and core_rates(scenario.cluster.trainers.host) is not None
     learns = scenario.job.mode is not Mode.PREPARE and model.cpu_seconds == 0.0
@@ -152,7 +155,10 @@ def _cores_compute(scenario: Scenario, model: Model) -> bool:
 
 
 def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) -> DeviceTime:
-    """Scale a step measured on another card of the chip by the ratio of computed times."""
+    """Return the time of a step measured on another card with the same chip, scaled to this one.
+
+    The factor is the ratio of the computed times on both cards.
+    """
     job = scenario.job
     times = carried_times(scenario)
     if times is None or job.model is None:
@@ -174,7 +180,7 @@ def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) ->
 
 
 def carried_times(scenario: Scenario) -> StepTimes | None:
-    """Return the step times of another card that `device_time` scales, if it does."""
+    """Return the step times of another card that `device_time` scales; None if it does not."""
     job = scenario.job
     reference = job.same_chip_reference
     if reference is None or job.model is None:
@@ -193,7 +199,7 @@ def carried_times(scenario: Scenario) -> StepTimes | None:
 
 
 def uses_fitted_kernels(scenario: Scenario) -> bool:
-    """Return whether the step comes from fitted kernels, which count all communication."""
+    """Return whether the step time comes from fitted kernels, which include communication."""
     return evidence_of(scenario) is Evidence.KERNELS
 
 
@@ -221,7 +227,7 @@ def _from_kernels(scenario: Scenario, step: TrainingStep) -> DeviceTime:
 
 
 def _simulated_bubble_term(step: TrainingStep, degrees: Parallelism) -> Term:
-    """Record the bubble of a schedule without closed form, by simulation."""
+    """Return the bubble of a schedule without closed form, by simulation."""
     first, middle, last = step.stages
     return term(
         simulated_bubble,
@@ -238,7 +244,7 @@ def _simulated_bubble_term(step: TrainingStep, degrees: Parallelism) -> Term:
 
 
 def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
-    """Return the time of a micro-batch on each chunk of a pipeline's devices, sends included."""
+    """Return the times of a micro-batch on each chunk of a pipeline, sends included."""
     return chunked_pipeline(
         step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave
     )
@@ -261,7 +267,7 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
 
 
 def _joined_times(fitting: Sequence[StepTimes]) -> StepTimes | None:
-    """Merge measurements by rising batch size; at equal sizes the first counts."""
+    """Merge measurements in order of batch size; at equal sizes the first one counts."""
     points = {
         batch: seconds
         for times in reversed(fitting)
@@ -287,7 +293,10 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
 
 
 def _split_step(whole: Term, backward: float) -> dict[str, Term]:
-    """Split a measured step, its update included, into passes."""
+    """Return the passes of a measured step; `backward` is the share of the backward pass.
+
+    The optimizer's time is 0, as the step includes it.
+    """
     return {
         "forward": product_of(step=whole, forward_share=1.0 - backward),
         "backward": product_of(step=whole, backward_share=backward),
@@ -296,14 +305,15 @@ def _split_step(whole: Term, backward: float) -> dict[str, Term]:
 
 
 def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
-    """Record a measured step at the job's batch size [s].
+    """Return the step time at the job's batch size, from measured steps [s].
 
-    One point alone is carried over as the computed time changes between the two batches, so that
-    launches and small kernels do not shrink with it; proportionally where nothing is computed.
+    A single measurement is scaled by the ratio of the computed times at the two batch sizes, so
+    that launches and small kernels do not shrink with the batch; in proportion to the batch if the
+    model's operators are unknown.
 
-    Factors of calibration are about the rates of the roofline. A step that the scenario states is
-    as its owner measured it, at other batch sizes too; one that others measured on a device of this
-    kind gets shorter as the computed one does.
+    Calibration factors apply to the rates of the roofline. They do not change a step time that the
+    scenario states; a step that others measured on a device of this kind is scaled as the computed
+    one.
     """
     batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
     model = scenario.job.model
@@ -338,7 +348,7 @@ def _interpolated(batch: Real, measured: StepTimes) -> Term:
 
 
 def _model_as_measured(model: Model, measured: StepTimes) -> Model:
-    """Return the model with the memory format of the measurement."""
+    """Return the model with the memory format (channels last or not) of the measurement."""
     if not isinstance(model, ConvNet) or model.channels_last is measured.channels_last:
         return model
     return replace(model, channels_last=measured.channels_last)
@@ -346,12 +356,12 @@ def _model_as_measured(model: Model, measured: StepTimes) -> Model:
 
 @cached(most=1000)
 def _is_counted(model: Model) -> bool:
-    """Return whether the model's arithmetic is known."""
+    """Return whether the FLOPs of the model are known."""
     return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
 
 
 def _from_operators(scenario: Scenario, train: Train, model: Model, gpu: Gpu | None) -> DeviceTime:
-    """Compute the time from operators at the rates of an accelerator, or of the cores."""
+    """Return the time from operators at the rates of an accelerator, or of CPU cores."""
     job, training = scenario.job, scenario.job.mode is Mode.TRAIN
     device = core_computing(scenario) if gpu is None else gpu_computing(scenario, train, gpu)
     kernels, rates = device.kernels, device.rates
@@ -391,7 +401,7 @@ def _from_operators(scenario: Scenario, train: Train, model: Model, gpu: Gpu | N
     )
 
 
-# Candidates that are tried one after the other mostly compute the same batch.
+# Consecutive candidates of a search mostly compute the same batch.
 @cached(most=1000, by_value=(Rates, Recomputation, np.ndarray))
 def _counted_operators(  # noqa: PLR0913, PLR0917 - all that the result depends on
     model: Model,
@@ -419,10 +429,10 @@ def _counted_operators(  # noqa: PLR0913, PLR0917 - all that the result depends 
 
 
 def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Return operators of a forward pass alone, without the traffic of training.
+    """Return the operators without backward pass and without the extra traffic of training.
 
-    Norms and activations move what is counted: the factor that language models have was fitted to
-    steps of training.
+    Norms and activations move the counted bytes: the factor for language models was fitted to
+    training steps.
     """
     return tuple(
         replace(
@@ -441,8 +451,8 @@ def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     """Return the device-memory traffic of an optimizer step [B].
 
-    Reads weights, gradients and state, and writes weights and state back, at fp32; rows of tables
-    without a gradient stay where they are.
+    It reads weights, gradients and state, and writes weights and state, in fp32. Embedding rows
+    without a gradient are not touched.
     """
     full = Precision.FP32.bytes_per_element
     moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
@@ -452,5 +462,5 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
 
 @cached(most=16)
 def device_traffic(scenario: Scenario) -> Traffic | None:
-    """Return the bytes that a device sends; None where their time comes from no fitted kernels."""
+    """Return the bytes that a device sends; None if the time is not from fitted kernels."""
     return traffic(transformer_step(scenario)) if uses_fitted_kernels(scenario) else None

@@ -1,10 +1,10 @@
-"""Host RAM and device memory of a scenario by item, whether they fit, and its checkpoints.
+"""Host RAM and device memory of a scenario by item, verdicts, and the size of its checkpoints.
 
-Every default that is a figure is a constant with its source; `assumptions` lists those that a
-scenario rests on. For a batch of candidates the items, totals and verdicts are arrays.
+Every numeric default is a constant with its source; `assumptions` lists the defaults that a
+scenario uses. For a batch of candidates the items, totals and verdicts are arrays.
 
-Not counted: memory-mapped model files, swap, other programs on the machine, and on the device what
-libraries allocate apart from the framework.
+Not counted: memory-mapped model files, swap, other programs on the machine, and device memory that
+libraries allocate outside the framework.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointShares:
-    """Bytes of a checkpoint: of all jobs, and of the machine and device that write most."""
+    """Sizes of a checkpoint: in total, and of the machine and the device that write most."""
 
     whole: Bytes | Real
     machine: Term
@@ -50,17 +50,17 @@ class CheckpointShares:
 
     @property
     def writers(self) -> Real:
-        """Return the machines that write, if each wrote as much as the busiest one."""
+        """Effective number of writing machines: total size over that of the busiest one."""
         return self.whole / self.machine.value
 
     @property
     def processes(self) -> Real:
-        """Return the processes of that machine, if each wrote as much as its busiest one."""
+        """Effective number of writing processes on the machine that writes most."""
         return self.machine.value / self.device.value
 
 
 def checkpoint_bytes(scenario: Scenario) -> Real:
-    """Return weights and optimizer state of a checkpoint [B]; 0 without a model."""
+    """Return the size of a checkpoint, weights and optimizer state [B]; 0 without a model."""
     job = scenario.job
     if job.model is None:
         return 0.0
@@ -69,7 +69,10 @@ def checkpoint_bytes(scenario: Scenario) -> Real:
 
 
 def _saved_bytes(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
-    """Return weights and optimizer state of a checkpoint [B], of adapters alone if they train."""
+    """Return the sizes of weights and of optimizer state in a checkpoint [B].
+
+    With adapters these alone are saved.
+    """
     if job.model is None:
         return 0.0, 0.0
     width, learned = weight_width(job.train), learned_in_all(job)
@@ -79,12 +82,12 @@ def _saved_bytes(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
 
 
 def checkpoint_shares(scenario: Scenario) -> CheckpointShares:
-    """Return the bytes of a checkpoint and the largest shares of a machine and a device.
+    """Return the size of a checkpoint and the largest shares of a machine and a device.
 
-    Devices of one replica hold different parts of the model, and devices that a state is sharded
-    over different parts of the state; each part is written by one of those that hold it. A replica
-    fills one machine before the next. Where weights are kept in fp32 in addition to the compute
-    precision, those are part of the sharded state.
+    The devices of a replica hold different parts of the model, and devices over which state is
+    sharded different parts of the state; one device with a copy writes each part. A replica fills
+    one machine before the next. If weights are also kept in fp32, those are part of the sharded
+    state.
     """
     job, group = scenario.job, scenario.cluster.trainers
     whole = checkpoint_bytes(scenario)
@@ -106,7 +109,7 @@ def checkpoint_shares(scenario: Scenario) -> CheckpointShares:
 
 
 def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
-    """Return sizes of weights and optimizer state [B], each with the devices that share it."""
+    """Return the sizes of weights and of optimizer state [B], each with its number of writers."""
     job, degrees = scenario.job, scenario.job.parallelism
     weights, moments = _saved_bytes(job)
     replica = np.minimum(scenario.devices, degrees.tensor * degrees.pipeline * degrees.expert)
@@ -119,10 +122,10 @@ def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
 
 
 def snapshots(scenario: Scenario) -> Mapping[str, Term]:
-    """Return host RAM of checkpoint copies, by item; empty where training waits for the write.
+    """Return the host RAM of checkpoint copies by item; empty if training waits for writes.
 
-    One that is written in the background lies in RAM until it is written. Where a neighbour keeps a
-    copy, each machine holds its own share and another machine's for good.
+    An asynchronous checkpoint is in RAM until it is written. If a peer machine keeps a copy, each
+    machine permanently holds its own share and that of another machine.
     """
     told = scenario.interruptions
     if told is None or scenario.job.model is None:
@@ -139,10 +142,10 @@ UNCERTAIN_SHARE: Final = 0.05
 
 
 class Verdict(StrEnum):
-    """Whether something fits; ``uncertain`` within 5% of the capacity.
+    """Answer to the question if something fits: ``yes``, ``uncertain`` or ``no``.
 
-    Where it is known how far what is needed may be off, ``uncertain`` is a probability between 10%
-    and 90%.
+    ``uncertain`` is within 5% of the capacity, or, if the uncertainty of the memory needed is
+    known, a probability between 10% and 90%.
     """
 
     YES = "yes"
@@ -165,12 +168,12 @@ class HostRam:
 
     @property
     def known_verdict(self) -> Verdict:
-        """Return whether it fits: every item is counted."""
+        """Verdict on host RAM, for which every item is known."""
         return self.verdict
 
     @property
     def total(self) -> Bytes:
-        """Return the sum of the items [B]."""
+        """RAM needed, over all items [B]."""
         return sum(self.items.values())
 
 
@@ -178,10 +181,10 @@ class HostRam:
 class MemoryFit:
     """Memory needed on one device, by item [B].
 
-    Where stages of a pipeline differ, `items` are those of the fullest one and `stages` says what
-    each needs in all: the first, one in the middle, the last [B]. `log_sd` is the log deviation of
-    what is needed; 0: nothing is known of it. `least` says that activations are left out, since the
-    model states none: what is needed is more than the items.
+    If pipeline stages differ, `items` are those of the fullest one, and `stages` has the totals of
+    the first, a middle and the last stage [B]. `log_sd` is the uncertainty of the memory needed; 0
+    if it is unknown. `least` is True if the model does not state its activations, so that the items
+    are a lower bound.
     """
 
     items: Mapping[str, Bytes]
@@ -194,28 +197,28 @@ class MemoryFit:
 
     @property
     def known_verdict(self) -> Verdict | None:
-        """Return whether it fits; None where only a lower bound is known, and that fits."""
+        """Verdict on device memory; None if only a lower bound is known, and that fits."""
         return None if self.least and self.verdict is not Verdict.NO else self.verdict
 
     @property
     def total(self) -> Bytes:
-        """Return the sum of the items [B]."""
+        """Memory needed, over all items [B]."""
         return sum(self.items.values())
 
     @property
     def waste(self) -> Bytes:
-        """Return the allocator's waste, which it gives back before it fails [B]."""
+        """Allocator fragmentation, which is released before an out-of-memory error [B]."""
         return self.items.get("fragmentation", 0.0)
 
     @property
     def band(self) -> tuple[Bytes, Bytes]:
-        """Return the 10% and 90% quantiles of the memory needed [B]."""
+        """10% and 90% quantiles of the memory needed [B]."""
         off = math.exp(P90 * self.log_sd)
         return self.total / off, self.total * off
 
     @property
     def probability(self) -> float | None:
-        """Return the probability that it fits; None where the uncertainty is unknown."""
+        """Probability that the job fits; None if the uncertainty is unknown."""
         if self.log_sd <= 0.0 or self.known_verdict is None:
             return None
         return float(probability(room(self.total - self.waste, self.capacity, self.log_sd)))
@@ -223,7 +226,7 @@ class MemoryFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """A figure that applies where the scenario states none."""
+    """A default value for a key that the scenario does not set."""
 
     what: str
     amount: float
@@ -231,7 +234,7 @@ class Default:
 
     @property
     def assumption(self) -> Assumption:
-        """Return the figure as predictions list it: sizes with their unit, shares in percent."""
+        """The default as an assumption of a prediction; sizes with unit, shares in percent."""
         value = f"{self.amount:.0%}" if self.amount < 1.0 else show(self.amount, BYTE)
         return Assumption(what=self.what, value=value, source=self.source)
 
@@ -259,12 +262,13 @@ GPU_PROCESS: Final = Default(
 
 
 def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0) -> Verdict:
-    """Return whether `total` bytes fit `capacity`; an array of words for a batch of candidates.
+    """Return the verdict on `total` bytes in `capacity`; an array for a batch of candidates.
 
-    With a log deviation of what is needed they do where that is so nine times in ten.
+    With an uncertainty `log_sd` of the memory needed, it is ``yes`` from a probability of 90% on.
 
-    What an allocator wastes does not decide that something cannot fit: before it fails, PyTorch's
-    gives back what it holds unused and tries again (c10/cuda/CUDACachingAllocator.cpp).
+    `waste` is the part of `total` that is allocator fragmentation. It does not count for ``no``:
+    before it runs out of memory, PyTorch's allocator frees unused blocks and retries
+    (c10/cuda/CUDACachingAllocator.cpp).
     """
     ratio, least = np.asarray(total / capacity), np.asarray((total - waste) / capacity)
     if log_sd > 0.0:
@@ -281,13 +285,13 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
 
 @cached(most=16)
 def host_ram(scenario: Scenario) -> HostRam:
-    """Return the RAM that one training machine needs, item by item.
+    """Return the RAM that one training machine needs, by item.
 
     Returns
     -------
     HostRam
-        Items in bytes. The rule of thumb counts the memory of the GPUs in use, none where it is
-        the host's own.
+        Items in bytes. The rule of thumb counts the memory of the GPUs in use, except for GPUs
+        that share the host's memory.
     """
     job, group, pipeline = scenario.job, scenario.cluster.trainers, scenario.job.input
     figures, processes = job.memory, scenario.processes_per_host
@@ -348,14 +352,17 @@ def host_ram(scenario: Scenario) -> HostRam:
 
 
 def _dataset_in_ram(job: Job) -> bool:
-    """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
+    """Return whether all samples are in RAM.
+
+    Loaders that are actors hold one batch at a time.
+    """
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
     read = job.input.loader is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 
 def page_cache_bytes(scenario: Scenario) -> Real:
-    """Return the RAM of one machine for the page cache [B]: as stated, else the rest."""
+    """Return the size of a machine's page cache [B]: the stated one, else the remaining RAM."""
     override = scenario.job.memory.page_cache
     if override is not None:
         return override
@@ -364,7 +371,7 @@ def page_cache_bytes(scenario: Scenario) -> Real:
 
 
 def paging_warning(ram: HostRam) -> str | None:
-    """Return a warning where RAM is short; None where it is not."""
+    """Return a warning if host RAM is short; None if it is not."""
     if ram.total > ram.capacity:
         needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
         return f"host RAM is short: {needed} needed, {there} there; expect paging or failure"
@@ -380,7 +387,7 @@ def paging_warning(ram: HostRam) -> str | None:
 def memory_fit(scenario: Scenario) -> MemoryFit | None:
     """Return the memory of the job on one device; None without a device or a model on it.
 
-    An emulated device holds nothing.
+    It is also None for an emulated device, which holds nothing.
     """
     gpu = scenario.cluster.trainers.host.gpu
     held = None if gpu is None or gpu.emulated else device_memory(scenario)
@@ -400,7 +407,7 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
 
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the defaults that the scenario's footprint rests on."""
+    """Return the default values that the memory footprint of the scenario uses."""
     figures = scenario.job.memory
     defaults = (
         default.assumption

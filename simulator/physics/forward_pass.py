@@ -1,10 +1,10 @@
-"""Time of a forward pass: of an iteration of a serving engine, and of models that answer in one.
+"""Time of a forward pass: an iteration of a serving engine, or a batch of a one-pass model.
 
-An iteration has prompts and decoding sequences. Products are those of training at the same rates;
-attention reads a cache of keys and values, and experts that no token goes to are not read. Times
-that depend on the number of tokens alone are tabulated once, so that a simulation of many
-iterations looks them up. A model that answers in one pass (images, rankings, embeddings) is timed
-by the device model of training, on an accelerator or on cores.
+An iteration has prompts and decoding sequences. Matrix products are those of training at the same
+rates; attention reads the KV cache, and experts without a token are not read. Times that depend on
+the number of tokens alone are tabulated once, so that a simulation of many iterations looks them
+up. A model that answers in one pass (images, rankings, embeddings) is timed by the device model of
+training, on an accelerator or on cores.
 
 References
 ----------
@@ -59,10 +59,10 @@ _POINTS_PER_DECADE: Final = 24
 class Iteration(NamedTuple):
     """Work of one iteration of a serving engine.
 
-    `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
-    `first_tokens` is how many prompts end in it, each with a token. `decoding` sequences take a
-    token each; their contexts add up to `context_tokens`. `prompts` is of how many prompts it holds
-    tokens, at least of those that end in it.
+    `prefill_tokens` are prompt tokens, which attend to `prefill_pairs` query-key pairs. `prompts`
+    is the number of prompts with tokens in the iteration; `first_tokens` is the number of prompts
+    that it completes, each with its first token. `decoding` sequences take one token each; their
+    contexts add up to `context_tokens`.
     """
 
     prefill_tokens: int = 0
@@ -75,13 +75,14 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingParallelism:
-    """How an engine's model is split over its devices, and the formats of its numbers.
+    """Parallelism of an engine's model over its devices, and its number formats.
 
-    `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
-    of each. They are `groups` of equal size that hold sequences of their own (data-parallel
-    attention): each computes the attention of its own, and their tokens are gathered before, and
-    scattered after, what follows. Sequences are dealt evenly, one to a group. `weights` is the
-    precision of linear layers, `cache` that of keys and values.
+    `tensor` devices split every layer; with `split_experts` each holds whole experts (expert
+    parallelism), else a part of each expert. They form `groups` of equal size with their own
+    sequences (data-parallel attention): each group computes the attention of its sequences, and the
+    tokens of all groups are gathered before the MLP and scattered after it. Sequences are
+    distributed evenly over groups. `weights` is the precision of linear layers, `cache` that of the
+    KV cache.
     """
 
     tensor: int = 1
@@ -92,12 +93,12 @@ class ServingParallelism:
 
     @property
     def attending(self) -> int:
-        """Return the devices that split the attention of a sequence."""
+        """Number of devices that split the attention of a sequence."""
         return self.tensor // self.groups
 
 
 class _GemmShape(NamedTuple):
-    """Matrix products: rows, columns, inner dimension, how many, and bytes of a weight."""
+    """Matrix products: rows, columns, inner dimension, their number, and bytes of a weight."""
 
     rows: Real
     columns: Real
@@ -108,18 +109,17 @@ class _GemmShape(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardPass:
-    """The forward pass of one engine, tabulated by the work of an iteration.
+    """The forward pass of one engine, tabulated over the tokens of an iteration.
 
-    `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
-    `by_scored` those of scores; `by_answers` those of iterations of answers alone. Where `groups`
-    of devices have sequences of their own, `by_own` are the seconds that depend on the tokens of
-    the group that has most; else they are in `by_tokens`. `pair` and `context` are seconds of a
-    pair of positions of a prompt and of a token of a decoding sequence's context on the devices of
-    its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
-    its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
-    host launches its kernels one by one. `carried` is for how long each link of a device carries
-    what a token exchanges [s]. `known` are iterations by the number of sequences that decode,
-    without their contexts, as they were asked for.
+    `grid` holds numbers of tokens. For each, `by_tokens` is the time of all layers without the
+    attention kernel, `by_answers` that time in iterations that only decode, and `by_scored` the
+    time of the logits [s]. With several `groups`, `by_own` is the time that depends on the tokens
+    of the fullest group; with one group it is included in `by_tokens`. `pair` is the time of a
+    query-key pair of a prompt, `context` that of a context token of a decoding sequence, `fixed`
+    that of every iteration, `sequence` that of scheduling a sequence in its group [s]. An iteration
+    with prompt tokens takes at least `launched`, the time to launch its kernels one by one.
+    `carried` is the busy time of each link of a device per token [s]. `known` caches the times of
+    iterations without contexts, by number of decoding sequences.
     """
 
     grid: Sequence[float]
@@ -161,26 +161,26 @@ class ForwardPass:
         )
 
     def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
-        """Return the time in which each link of a device carries these tokens' exchange [s]."""
+        """Return the busy time of each link of a device for these tokens [s]."""
         return {name: (prompts + answers) * time for name, time in self.carried.items()}
 
     def _most(self, sequences: int) -> float:
-        """Return the share of the sequences that the fullest group has."""
+        """Return the share of the sequences that are in the fullest group."""
         if self.groups == 1:
             return 1.0
         return math.ceil(sequences / self.groups) / sequences if sequences else 1.0
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Return the time of iterations in a row in which sequences only decode [s].
+        """Return the time of consecutive iterations in which sequences only decode [s].
 
         Parameters
         ----------
         decoding : int
-            Sequences.
+            Number of sequences.
         context_tokens : float
-            Their contexts together at the first of the iterations.
+            Sum of their contexts at the first iteration.
         iterations : int
-            How many.
+            Number of iterations.
         """
         iteration = self.known.get(decoding)
         if iteration is None:
@@ -212,13 +212,13 @@ def forward_pass(
     shape : Shape
         The model.
     device : Device
-        One of the devices; its peak is that of the precision of linear layers.
+        One of the devices; its peak is that at the precision of linear layers.
     products : ProductFigures
-        What products reach on it.
+        Fitted efficiency of matrix products on the device.
     figures : ServingFigures
-        What the engine reaches.
+        Fitted efficiencies and overheads of the engine.
     spread : ServingParallelism
-        How the model lies on the devices.
+        Parallelism of the model over the devices.
     """
     grid = np.unique(
         np.round(np.geomspace(1, _MAX_TOKENS, int(_POINTS_PER_DECADE * np.log10(_MAX_TOKENS))))
@@ -251,9 +251,10 @@ def forward_pass(
 
 
 def _link_times(engine: _Engine) -> dict[str, Seconds]:
-    """Return for how long a device's link carries the exchange of a token [s].
+    """Return the busy time of each link of a device per token [s], by link.
 
-    A group exchanges its own tokens after attention, all groups those of all after the MLP.
+    After attention each group exchanges its own tokens; after the MLP all groups exchange all
+    tokens.
     """
     spread = engine.spread
     if spread.tensor == 1:
@@ -264,7 +265,10 @@ def _link_times(engine: _Engine) -> dict[str, Seconds]:
 
 
 def _layers_times(engine: _Engine, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the times of all layers by the tokens of all groups, and of the fullest group."""
+    """Return the times of all layers over tokens: of all groups, and of the fullest group.
+
+    The second is empty with one group.
+    """
     spread, layers = engine.spread, engine.shape.layers
     attention = engine.seconds(list(_attention_products(engine, grid))) + engine.moved(grid)
     attention = attention + engine.all_reduce(grid, spread.attending)
@@ -283,12 +287,12 @@ def serving_device(
     Parameters
     ----------
     gpu : Gpu
-        Its profile. Where it has no products at the precision of the weights, it computes in 16 bit
-        and reads them as they are stored.
+        The accelerator. Without matrix units for the precision of the weights it computes in 16 bit
+        and reads weights in their storage format.
     weights : Precision
         Number format of the weights.
     link : float or None
-        Rate of its links to the others of its machine, if it has any [B/s].
+        Rate of its links to other accelerators of the machine, if any [B/s].
     host_link : float or None
         Rate of its link to the host [B/s].
     """
@@ -309,14 +313,14 @@ def serving_device(
 
 
 def serving_cores(host: Host, weights: Precision) -> Device | None:
-    """Return the rates of a machine's cores for the forward pass; None where they are unknown.
+    """Return the rates of a machine's CPU cores for the forward pass; None if unknown.
 
     Parameters
     ----------
     host : Host
         The machine.
     weights : Precision
-        Number format of the weights; narrower ones are read as they are stored.
+        Number format of the weights.
     """
     peak = core_peak(host, weights)
     if peak is None or host.memory_bandwidth is None:
@@ -333,7 +337,10 @@ def serving_cores(host: Host, weights: Precision) -> Device | None:
 
 
 class _Engine(NamedTuple):
-    """A model on the devices of an engine."""
+    """A model on the devices of an engine, with the device's rates and fitted efficiencies.
+
+    With `few_rows`, products take at least the time of their FLOPs at that share of the peak.
+    """
 
     shape: Shape
     device: Device
@@ -345,22 +352,22 @@ class _Engine(NamedTuple):
 
     @property
     def weight(self) -> Bytes:
-        """Return the bytes of a weight of linear layers, with its scale [B]."""
+        """Bytes of a weight of linear layers, with its scale [B]."""
         precision = self.spread.weights
         return _SCALED_WIDTH.get(precision, precision.bytes_per_element)
 
     @property
     def latent_weight(self) -> Bytes:
-        """Return the bytes of a weight of latent attention, 16 bit in 4-bit checkpoints [B]."""
+        """Bytes of a weight of latent attention; 16 bit in 4-bit checkpoints [B]."""
         return _HALF_WIDTH if self.spread.weights is Precision.FP4 else self.weight
 
     @property
     def bandwidth(self) -> float:
-        """Return the memory bandwidth for weights and activations [B/s]."""
+        """Achieved memory bandwidth for weights and activations [B/s]."""
         return float(self.device.bandwidth) * self.figures.stream
 
     def seconds(self, sides: list[_GemmShape]) -> Array:
-        """Return the time of products one after another, for each number of rows [s]."""
+        """Return the time of matrix products one after another, for each number of rows [s]."""
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
             narrow = weight < _HALF_WIDTH
@@ -377,17 +384,17 @@ class _Engine(NamedTuple):
         return total
 
     def _least(self, flops: Real) -> Real:
-        """Return the least time of products' work, where few rows are known to bind [s]."""
+        """Return the least time of products with few rows [s]; 0 if no limit was fitted."""
         return 0.0 if self.few_rows is None else flops / (self.few_rows * self.device.peak16)
 
     def moved(self, tokens: Array) -> Array:
-        """Return the time of norms, sums and activations of a layer [s]."""
+        """Return the time of norms, residual sums and activations of a layer [s]."""
         return tokens * self.shape.hidden * self.figures.passes * _HALF_WIDTH / self.bandwidth
 
     def permuted(self, tokens: Array) -> Array:
-        """Return the time to permute routed tokens in a layer [s].
+        """Return the time to permute tokens for the experts of a layer [s].
 
-        A device that holds whole experts moves the tokens that go to its own.
+        With expert parallelism a device permutes only the tokens of its own experts.
         """
         shape, spread = self.shape, self.spread
         moves = (
@@ -396,10 +403,11 @@ class _Engine(NamedTuple):
         return tokens * shape.hidden * moves * _HALF_WIDTH / self.bandwidth
 
     def all_reduce(self, tokens: Array, ranks: int) -> Array:
-        """Return the time of an all-reduce of these tokens over these devices [s].
+        """Return the time of an all-reduce of `tokens` activations over `ranks` devices [s].
 
-        A layer has one after attention and one after its MLP. Between groups the tokens of all are
-        gathered before the MLP and scattered after it, which moves what an all-reduce moves.
+        A layer has one after attention and one after its MLP. With several groups the tokens of all
+        groups are all-gathered before the MLP and reduce-scattered after it, which moves as many
+        bytes.
         """
         if ranks == 1:
             return np.zeros_like(tokens)
@@ -408,11 +416,11 @@ class _Engine(NamedTuple):
 
     @property
     def linked(self) -> bool:
-        """Return whether the devices have direct links."""
+        """True if the devices have direct links."""
         return bool(np.isfinite(self.device.link))
 
     def passed(self, tokens: Real, ranks: int) -> Array:
-        """Return the part of an all-reduce in which a device's link is busy [s]."""
+        """Return the time during which an all-reduce occupies a device's link [s]."""
         rate = self.device.link if self.linked else self.device.host_link
         share = self.figures.link if self.linked else self.figures.host_link
         size = tokens * self.shape.hidden * _HALF_WIDTH
@@ -420,7 +428,7 @@ class _Engine(NamedTuple):
 
 
 def _attention_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Return the products of attention."""
+    """Return the matrix products of attention."""
     return (
         _latent_attention(engine, tokens)
         if engine.shape.latent
@@ -429,7 +437,7 @@ def _attention_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _mlp_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Yield the products of the MLP or of experts."""
+    """Yield the matrix products of the MLP or of the experts."""
     shape, t = engine.shape, engine.spread.tensor
     dense, wide = 1.0 - shape.routed, shape.ffn * (1.0 + shape.gated) / t
     if dense:
@@ -449,7 +457,7 @@ def _plain_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Yield products of latent attention; those up are absorbed head by head."""
+    """Yield the matrix products of latent attention; up-projections are absorbed per head."""
     shape, t, weight = engine.shape, engine.spread.attending, engine.latent_weight
     heads, still = shape.heads / t, shape.head_width - shape.rope_width
     yield _GemmShape(
@@ -462,7 +470,7 @@ def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _expert_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Yield products of touched and shared experts, averaged over the layers."""
+    """Yield the matrix products of activated and shared experts, averaged over layers."""
     shape, t = engine.shape, engine.spread.tensor
     touched = touched_experts(shape.experts, shape.top_k, tokens)
     rows = np.maximum(tokens * shape.top_k / touched, 1.0)
@@ -482,7 +490,7 @@ def _expert_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _attention_times(engine: _Engine) -> tuple[Seconds, Seconds]:
-    """Return the times of a pair of prompt positions and of a token of context [s]."""
+    """Return the attention time of a query-key pair of a prompt and of a context token [s]."""
     shape, t, device = engine.shape, engine.spread.attending, engine.device
     rate = float(device.peak16) * engine.figures.attention
     layers, heads = shape.layers * shape.attention_share, shape.heads / t
@@ -500,9 +508,9 @@ def _attention_times(engine: _Engine) -> tuple[Seconds, Seconds]:
 
 
 def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
-    """Return keys and values of a token on one device, averaged over its groups [B].
+    """Return the KV-cache bytes per token on one device, averaged over its groups [B].
 
-    Each device of a group holds a whole latent cache.
+    With latent attention each device of a group holds the whole cache.
     """
     size = spread.cache.bytes_per_element / spread.groups
     if shape.latent:
@@ -512,7 +520,7 @@ def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
 
 
 def _weight_bytes(engine: _Engine) -> Bytes:
-    """Return the weights on one device: layers at their precision, tables in 16 bit [B]."""
+    """Return the size of the weights on one device; embedding tables are in 16 bit [B]."""
     shape, t = engine.shape, engine.spread.tensor
     single_row = np.ones(1)
     attention = list(
@@ -530,7 +538,7 @@ def _weight_bytes(engine: _Engine) -> Bytes:
 
 
 def _activation_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
-    """Return the largest live activations of a token: residual, MLP input and inside [B]."""
+    """Return the peak size of live activations per token: residual stream and MLP [B]."""
     t = spread.tensor
     dense = shape.ffn * (1.0 - shape.routed > 0)
     inside = np.maximum(dense, shape.top_k * shape.expert_ffn + shape.shared_ffn) / t
@@ -547,10 +555,10 @@ GRID_STEP: Final = 1.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPass:
-    """The forward pass of batches by their samples; a token of an iteration is a sample.
+    """The forward pass of a one-pass model, by batch size; tokens of an iteration are samples.
 
-    `grid` are numbers of samples, `by_samples` the seconds of a batch of each. `copied` is what the
-    copy of a sample's inputs to the device takes of that, over its link to the host [s].
+    `grid` holds batch sizes, `by_samples` the time of each [s]. `copied` is the part of that time
+    per sample for the copy of inputs to the device [s].
     """
 
     grid: Array
@@ -561,7 +569,7 @@ class BatchPass:
     copied: Seconds = 0.0
 
     def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
-        """Return the time in which the host link carries the inputs of these samples [s]."""
+        """Return the time for which the host link is busy with the inputs of the samples [s]."""
         del answers
         return {str(LinkKind.PCIE): prompts * self.copied} if self.copied else {}
 
@@ -570,7 +578,7 @@ class BatchPass:
         return float(np.interp(work.prefill_tokens, self.grid, self.by_samples))
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Return 0: there is no decoding [s]."""
+        """Return 0, as one-pass models do not decode [s]."""
         del decoding, context_tokens, iterations
         return 0.0
 
@@ -581,9 +589,9 @@ def batch_pass(asked: OnePass, most: int) -> BatchPass:
     Parameters
     ----------
     asked : OnePass
-        The model on its machine.
+        The model and its machine.
     most : int
-        Samples of the largest batch.
+        Largest batch size.
     """
     sizes = _batch_sizes(most)
     model = asked.job.job.model
@@ -602,7 +610,7 @@ def batch_pass(asked: OnePass, most: int) -> BatchPass:
 
 
 def _batch_sizes(most: int) -> Array:
-    """Return the tabulated batches: small ones all, then each a share larger than the last."""
+    """Return the batch sizes to tabulate: all small ones, then a geometric grid."""
     sizes = [*range(1, min(MAX_EXACT_BATCH, most) + 1)]
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(GRID_STEP * sizes[-1]))))
@@ -610,7 +618,7 @@ def _batch_sizes(most: int) -> Array:
 
 
 def batch_seconds(asked: OnePass, samples: float) -> Seconds:
-    """Return the time of a batch: copying its inputs to the device, and the model [s]."""
+    """Return the time of a batch: the copy of its inputs and the forward pass [s]."""
     scenario = with_batch(asked.job, samples)
     time = device_time(scenario)
     if time is None:
@@ -620,7 +628,7 @@ def batch_seconds(asked: OnePass, samples: float) -> Seconds:
 
 
 def _input_copy_time(scenario: Scenario) -> Seconds:
-    """Return the time to copy a sample's inputs to the device [s]; 0 on cores."""
+    """Return the time to copy the input of one sample to the device [s]; 0 on CPU cores."""
     model, link = scenario.job.model, scenario.cluster.trainers.host.device_rate
     return 0.0 if model is None or link is None else model.input_bytes / link
 
@@ -632,19 +640,19 @@ def with_batch(scenario: Scenario, samples: float) -> Scenario:
 
 
 class Pass(Protocol):
-    """Knows how long a forward pass takes and what it keeps in the memory of each device."""
+    """Interface of a forward pass: its time, and its memory on each device."""
 
     @property
     def weights_bytes(self) -> Bytes:
-        """Weights on one device [B]."""
+        """Size of the weights on one device [B]."""
 
     @property
     def kv_bytes_per_token(self) -> Bytes:
-        """Keys and values of one token on one device [B]."""
+        """KV-cache bytes per token on one device [B]."""
 
     @property
     def activation_bytes_per_token(self) -> Bytes:
-        """Activations of one token of an iteration on one device [B]."""
+        """Size of the activations per token of an iteration on one device [B]."""
 
     def seconds(self, work: Iteration) -> Seconds:
         """Return the time of one iteration [s]."""
@@ -658,32 +666,32 @@ class Pass(Protocol):
         Parameters
         ----------
         prompts : float
-            Tokens of prompts.
+            Number of prompt tokens.
         answers : float
-            Sequences that decode, added up over iterations.
+            Number of decoded tokens: decoding sequences, summed over iterations.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class _OfAnother:
-    """A forward pass that keeps of each token what a plain one does."""
+    """Base of a forward pass that has the memory per token of another one (`plain`)."""
 
     plain: Pass
 
     @property
     def kv_bytes_per_token(self) -> Bytes:
-        """Keys and values of one token on one device [B]."""
+        """KV-cache bytes per token on one device [B]."""
         return self.plain.kv_bytes_per_token
 
     @property
     def activation_bytes_per_token(self) -> Bytes:
-        """Activations of one token of an iteration on one device [B]."""
+        """Size of the activations per token of an iteration on one device [B]."""
         return self.plain.activation_bytes_per_token
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledPass(_OfAnother):
-    """A forward pass that takes `factor` times as long and keeps the same."""
+    """A forward pass that takes `factor` times as long as `plain`, with the same memory."""
 
     factor: float
 
@@ -693,7 +701,7 @@ class ScaledPass(_OfAnother):
 
     @property
     def weights_bytes(self) -> Bytes:
-        """Weights on one device [B]."""
+        """Size of the weights on one device [B]."""
         return self.plain.weights_bytes
 
     def seconds(self, work: Iteration) -> Seconds:
@@ -707,20 +715,20 @@ class ScaledPass(_OfAnother):
 
 @dataclass(frozen=True, slots=True)
 class SpeculativePass(_OfAnother):
-    """A forward pass that checks guessed tokens of each sequence, made before it one by one.
+    """A forward pass with speculative decoding: drafts are generated, then verified at once.
 
-    Keys and values of a sequence are read once for all its guesses.
+    The KV cache of a sequence is read once to verify all its draft tokens.
     """
 
     speculation: Speculation
 
     @property
     def weights_bytes(self) -> Bytes:
-        """Weights on one device, those of the guesser included [B]."""
+        """Size of the weights on one device, draft model included [B]."""
         return self.plain.weights_bytes * (1.0 + self.speculation.draft)
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Return the time of one iteration [s]."""
+        """Return the time of one iteration, drafts included [s]."""
         if not work.decoding:
             return self.plain.seconds(work)
         drafts, draft = self.speculation.drafts, self.speculation.draft
@@ -729,18 +737,18 @@ class SpeculativePass(_OfAnother):
         return self.plain.seconds(checked) + drafts * draft * self.plain.seconds(alone)
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Return the time of consecutive iterations of several tokens per sequence [s]."""
+        """Return the time of consecutive iterations with draft tokens for each sequence [s]."""
         drafts, draft = self.speculation.drafts, self.speculation.draft
 
         def passes(rows: int) -> Seconds:
-            # Contexts grow by the tokens that are accepted, not by the rows that are computed: as
-            # their time is linear, what the first context differs by makes up for it.
+            # Contexts grow by accepted tokens, not by computed rows. As attention time is linear in
+            # the context, a corrected first context accounts for that.
             grown = (self.speculation.accepted * decoding - rows) * (iterations - 1) / 2.0
             return self.plain.decode_seconds(rows, context_tokens + grown, iterations)
 
         return passes(decoding * (drafts + 1)) + drafts * draft * passes(decoding)
 
     def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
-        """Return the busy time of each link of a device for verified and drafted tokens [s]."""
+        """Return the busy time of each link of a device for draft and verified tokens [s]."""
         drafts, draft = self.speculation.drafts, self.speculation.draft
         return self.plain.link_seconds(prompts, answers * (1.0 + drafts * (1.0 + draft)))

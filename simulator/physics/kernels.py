@@ -50,8 +50,9 @@ Array = NDArray[np.float64]
 class Gemms(NamedTuple):
     """Matrix products as arrays: rows are products, columns candidates.
 
-    `m` x `inner` times `inner` x `n`, `batch` side by side, `repeat` times one after another; all
-    repeats together move `traffic`. Sides may be in layers, one a pass.
+    Each is `m` x `inner` times `inner` x `n`; `batch` of them run at once, `repeat` times one after
+    another. `traffic` is the memory traffic of all repeats [B]. With `three_passes`, arrays have a
+    leading dimension for the pass.
     """
 
     m: Array
@@ -63,10 +64,10 @@ class Gemms(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Rates of matrix products with the best tile on all units.
+    """Rates of matrix products that use the best tile on all multiprocessors.
 
-    `rate` is that of all units [FLOP/s], `bandwidth` the memory's [B/s]; `tiles` are computed
-    at once, one a unit, as `figures` say.
+    `rate` is that of all multiprocessors [FLOP/s], `bandwidth` that of device memory [B/s]. `tiles`
+    are computed at once, one on each multiprocessor; `figures` are fitted efficiencies.
     """
 
     rate: FlopsPerSecond | Real
@@ -76,7 +77,7 @@ class Units(NamedTuple):
 
 
 def gemm_seconds(gemms: Gemms, units: Units) -> Array:
-    """Return the time of products by the best tile and split, or of their memory traffic."""
+    """Return the time of products: with the best tile and split, or of their memory traffic [s]."""
     figures = units.figures
     shape = units.tiles, figures.tile_half, figures.wave, figures.fill
     best = product_time(
@@ -87,21 +88,21 @@ def gemm_seconds(gemms: Gemms, units: Units) -> Array:
 
 
 def three_passes(m: Array, n: Array, inner: Array) -> tuple[Array, Array, Array]:
-    """Return the sides of products: forward, gradient of the input, gradient of the weights."""
+    """Return m, n and inner of a product, of its input gradient and its weight gradient."""
     return np.array((m, m, n)), np.array((n, inner, inner)), np.array((inner, n, m))
 
 
 def forward_and_backward(gemms: Gemms, units: Units) -> tuple[Array, Array]:
-    """Return the time of products forward and of their gradients, sides as in `three_passes`.
+    """Return the times of products in the forward pass and of their gradients [s].
 
-    What differs between the passes, such as `traffic`, has three layers too.
+    Arrays have the leading dimension of `three_passes`.
     """
     forward, inputs, weights = gemm_seconds(gemms, units)
     return forward, inputs + weights
 
 
 def stacked(rows: Sequence[Sequence[Real]]) -> Array:
-    """Stack figures of rows into an array: figures, rows, candidates."""
+    """Stack rows of values into an array of shape (values, rows, candidates)."""
     if not any(isinstance(value, np.ndarray) for row in rows for value in row):
         return np.array(rows, dtype=float).T[:, :, None]
     alike = np.array(np.broadcast_arrays(*(value for row in rows for value in row)), dtype=float)
@@ -111,13 +112,13 @@ def stacked(rows: Sequence[Sequence[Real]]) -> Array:
 def product_times(
     products: Sequence[Product], step: TransformerStep, kernels: Kernels
 ) -> tuple[Array, Array]:
-    """Return the time of each product of a forward pass, and of its gradients that are needed."""
+    """Return the time of each product, forward and for those gradients that are needed [s]."""
     return _product_times(
         tuple(products), step.device, (step.work.width, step.work.element), kernels
     )
 
 
-# Candidates that are tried one after the other mostly share the products of a layer.
+# Consecutive candidates of a search mostly share the products of a layer.
 @cached(most=4096, by_value=(tuple, Device))
 def _product_times(
     products: tuple[Product, ...],
@@ -162,11 +163,11 @@ class PassTimes:
     backward: Seconds | Real
 
     def __add__(self, other: PassTimes) -> PassTimes:
-        """Add the times of both passes."""
+        """Return the sums of both passes."""
         return PassTimes(self.forward + other.forward, self.backward + other.backward)
 
     def times(self, factor: Real) -> PassTimes:
-        """Scale both passes by `factor`."""
+        """Return both passes, multiplied by `factor`."""
         return PassTimes(self.forward * factor, self.backward * factor)
 
 
@@ -184,7 +185,7 @@ class PassTerms(NamedTuple):
 
     @property
     def seconds(self) -> PassTimes:
-        """Return the times of both passes."""
+        """Times of both passes [s]."""
         return PassTimes(self.forward.value, self.backward.value)
 
 
@@ -192,8 +193,8 @@ class PassTerms(NamedTuple):
 class KernelTimes:
     """Device time of a layer or a model by kind of kernel, and the host's launch time.
 
-    `products` are at the whole clock, `passes` kernels that only move memory, `starts` what kernels
-    take to start on the device.
+    `products` are matrix products at the full clock, `passes` kernels that only move memory,
+    `starts` the start-up times of kernels on the device.
     """
 
     products: PassTimes
@@ -204,7 +205,7 @@ class KernelTimes:
 
 
 def with_repeated_launches(host: PassTimes, recomputation: Recomputation) -> PassTimes:
-    """Add the launches of recomputation: their time, or their number."""
+    """Return launches (their time, or their number) with those of recomputation added."""
     return PassTimes(
         host.forward, host.backward + recomputation.layers * recomputation.launches * host.forward
     )
@@ -216,18 +217,18 @@ def device_terms(
     recomputation: Recomputation,
     accumulated: Seconds | Real = 0.0,
 ) -> PassTerms:
-    """Record the work of a device in a forward and in a backward pass.
+    """Return the device time of the forward and the backward pass, as equations.
 
     Parameters
     ----------
     parts : KernelTimes
-        Its kinds of kernels.
+        Device time by kind of kernel.
     throttle : float or array
-        How far the clock sinks when only matrix units work, as a share of it [1].
+        Relative reduction of the clock if only matrix units work.
     recomputation : Recomputation
-        What the backward pass does again.
+        Shares of the forward pass that the backward pass repeats.
     accumulated : float or array
-        Gradients added to those of micro-batches before [s].
+        Time to add gradients to those of earlier micro-batches [s].
     """
     products = parts.products.times(_throttling(parts, throttle))
     attention, passes, starts = parts.attention, parts.passes, parts.starts
@@ -259,9 +260,9 @@ def device_terms(
 
 
 def _throttling(parts: KernelTimes, throttle: Real) -> Real:
-    """Return the slowdown of products by the clock at the power limit.
+    """Return the slowdown of matrix products by the clock at the power limit.
 
-    Where the host takes longer to launch the work than the device to do it, they are busy less.
+    It is smaller if the host takes longer to launch kernels than the device to run them.
     """
     busy, host = parts.products.forward + parts.products.backward, parts.host
     rest = parts.attention + parts.passes + parts.starts
@@ -271,12 +272,12 @@ def _throttling(parts: KernelTimes, throttle: Real) -> Real:
 
 
 def reached_bandwidth(step: TransformerStep, kernels: Kernels) -> BytesPerSecond | Real:
-    """Return the device memory bandwidth that kernels reach [B/s]."""
+    """Return the achieved bandwidth of device memory [B/s]."""
     return step.device.bandwidth * kernels.kernel.memory
 
 
 def score_traffic_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the times of softmax and dropout over scores in memory."""
+    """Return the times of softmax and dropout over attention scores in device memory [s]."""
     shape = step.shape
     scores = step.layout.micro_batch * shape.heads / step.layout.tensor * attended(step) ** 2
     seconds = scores / reached_bandwidth(step, kernels)
@@ -287,7 +288,7 @@ def score_traffic_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def fused_attention_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the times of fused attention; causal kernels do half of the work."""
+    """Return the times of fused attention [s]; causal kernels do half of the work."""
     shape, layout = step.shape, step.layout
     width = shape.heads * (shape.head_width + shape.value_width) / layout.tensor
     length = attended(step)
@@ -300,7 +301,7 @@ def fused_attention_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the times of norms, biases, dropout, activation, rotary embedding and casts."""
+    """Return the times of norms, biases, dropout, activation, rotary embedding and casts [s]."""
     whole, split = _whole_bytes(step, kernels), _split_bytes(step, kernels)
     along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
     factor = where(
@@ -312,14 +313,17 @@ def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
-    """Return the traffic of widening a layer's frozen weights for compute [B]."""
+    """Return the memory traffic of dequantizing a layer's frozen weights in each pass [B]."""
     held, _ = layer_parameters(step)
     moved = step.work.widened * held * (step.work.frozen_bytes + step.work.element)
     return moved, moved
 
 
 def _whole_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the traffic of norms and residual sums, which tensor parallelism does not split."""
+    """Return the memory traffic of norms and residual sums in each pass [B].
+
+    Tensor parallelism does not split it.
+    """
     values, dropped = tokens(step) * step.shape.hidden, step.shape.dropout
     size = step.work.element
     norms, sums = 2.0 * NORM[0] * size, 2.0 * ((SUM[0] + DROPOUT[0] * dropped) * size + dropped)
@@ -329,7 +333,10 @@ def _whole_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def _split_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the traffic that tensor-parallel ranks split: activation and layout of heads."""
+    """Return the memory traffic in each pass that tensor-parallel ranks split [B].
+
+    It is that of activation functions, and of transposes of attention heads.
+    """
     shape, rows, cast, size = step.shape, tokens(step), cast_bytes(step, kernels), step.work.element
     inside = shape.ffn * (1.0 - shape.routed)
     function = inside * size * where(shape.gated > 0, GATE[0], FUNCTION[0])
@@ -347,12 +354,12 @@ def _split_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def cast_bytes(step: TransformerStep, kernels: Kernels) -> Bytes | Real:
-    """Return the traffic of casting a value to 8 bit or less [B]."""
+    """Return the memory traffic of casting a value to 8 bit or less [B]."""
     return where(step.work.low > 0, kernels.kernel.cast, 0.0)
 
 
 def start_times(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the start-up times of small kernels on the device."""
+    """Return the start-up times of small kernels of a layer on the device [s]."""
     adapters = adapters_per_layer(step)
     forward, backward = (
         n + more * adapters for n, more in zip(SMALL_KERNELS, ADAPTER_KERNELS, strict=True)
@@ -361,13 +368,13 @@ def start_times(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def loss_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the time of softmax and loss over the logits, forward or backward [s]."""
+    """Return the time of softmax and loss over the logits in one pass [s]."""
     scores = scored_tokens(step) * padded_vocabulary(step) / step.layout.tensor
     return 0.5 * scores * kernels.kernel.loss / reached_bandwidth(step, kernels)
 
 
 def embedding_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the time to look up a micro-batch's tokens [s]."""
+    """Return the time of the embedding look-up for a micro-batch [s]."""
     return (
         tokens(step)
         * step.shape.hidden
@@ -380,16 +387,16 @@ def embedding_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
 def update_time(
     step: TransformerStep, kernels: Kernels, layers: Real, of_layer: Real
 ) -> Seconds | Real:
-    """Return the time of the optimizer step on a stage, or on this replica's shard [s].
+    """Return the device time of the optimizer step on a stage, or on its shard [s].
 
-    Nothing where the host does it.
+    It is 0 with an optimizer on the host.
 
     Parameters
     ----------
     layers : float or array
         Layers of the stage.
     of_layer : float or array
-        Parameters of one of them on this device that learn.
+        Trainable parameters of a layer on this device.
     """
     split = at_least(step.layout.sharded_optimizer, step.layout.sharded) > 0
     parts = where(split, sharers(step), 1.0)
@@ -408,7 +415,7 @@ _OF_WEIGHTS: Final = 2.0
 
 
 def layer_launches(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the launch times of a layer; tensor-parallel ranks wait for the slowest."""
+    """Return the launch times of a layer [s]; tensor-parallel ranks wait for the slowest."""
     together = at_most(step.layout.tensor, step.layout.domain)
     factor = (1.0 + kernels.launch.jitter * expected_slowest(together)) * kernels.launch.factor
     one_kernel = (step.work.fused_attention > 0) | (step.work.fused_softmax > 0)
@@ -422,14 +429,17 @@ def layer_launches(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def launch_time(number: PassTimes, kernels: Kernels) -> PassTimes:
-    """Return the launch times of kernels, one by one."""
+    """Return the time to launch `number` kernels in each pass [s]."""
     return PassTimes(
         number.forward * kernels.launch.forward, number.backward * kernels.launch.backward
     )
 
 
 def _layer_kernels(step: TransformerStep) -> PassTimes:
-    """Return the kernels of a layer, adapters included; frozen weights need fewer."""
+    """Return the number of kernel launches of a layer in each pass, adapters included.
+
+    Frozen weights need fewer.
+    """
     adapters = adapters_per_layer(step)
     frozen = _OF_WEIGHTS * _FORWARD_PRODUCTS * (1.0 - step.work.learned)
     forward, backward = ADAPTER_KERNELS
@@ -440,20 +450,23 @@ def _layer_kernels(step: TransformerStep) -> PassTimes:
 
 
 def routing_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the host time of routing and dispatch in a pass, averaged over layers [s]."""
+    """Return the host time of expert routing and dispatch in a pass, averaged over layers [s]."""
     longer = where(step.layout.overlapped_experts > 0, kernels.launch.overlapped_experts, 1.0)
     return kernels.launch.experts * step.shape.routed * longer
 
 
 def overlapped_with_launches(kernels: Kernels, device: Term | Real, host: Term | Real) -> Term:
-    """Record device work that overlaps with its launches."""
+    """Return the time of device work that overlaps with its launches, as an equation."""
     return term(overlapped, one=device, other=host, sharpness=kernels.launch.blend)
 
 
 def layer_overlapped_with_launches(
     step: TransformerStep, kernels: Kernels, device: Term | Real, host: Real, routing: Real
 ) -> Term:
-    """Return a pass of a layer on both timelines; in turn where the host waits for token counts."""
+    """Return the time of a layer in one pass, device work and launches overlapped.
+
+    Routing is added instead if the host waits for the token counts of experts.
+    """
     waits = step.work.waits > 0
     return term(
         layer_time,

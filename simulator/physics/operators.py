@@ -3,7 +3,7 @@
 A matrix product takes the time of its tiles, or of its memory traffic where that is longer. Other
 operators take the longer of their arithmetic and their traffic, and each kernel a start-up time.
 
-FLOPs of a sample are counted as utilizations are quoted.
+FLOPs of a sample are counted as in published MFU and HFU values.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Rates that a device reaches: matrix and vector arithmetic [FLOP/s], memory [B/s].
+    """Achieved rates of a device: matrix and vector arithmetic [FLOP/s], memory [B/s].
 
-    `attention` in one kernel, forward and backward [FLOP/s]. `units` compute a tile of a product
-    each; None where their number is not known. `throttle` is how far the clock sinks when only
-    matrix units work, as a share of it.
+    `attention` is the rate of fused attention, forward and backward [FLOP/s]. `units` is the number
+    of multiprocessors, each of which computes a tile of a product; None if unknown. `throttle` is
+    the relative reduction of the clock if only matrix units work.
     """
 
     matrix: FlopsPerSecond
@@ -79,9 +79,9 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTime:
-    """Time of a forward and a backward pass on the device, and of their launches.
+    """Time of a forward and a backward pass on the device, and of their kernel launches.
 
-    `kernels` is their number, with those launched again, `host` the time to launch them.
+    `kernels` is the number of launches, recomputation included, `host` the time to launch them.
     """
 
     terms: PassTerms
@@ -90,12 +90,12 @@ class OperatorTime:
 
     @property
     def forward(self) -> Seconds | Real:
-        """Return the time of the forward pass [s]."""
+        """Time of the forward pass [s]."""
         return self.terms.forward.value
 
     @property
     def backward(self) -> Seconds | Real:
-        """Return the time of the backward pass [s]."""
+        """Time of the backward pass [s]."""
         return self.terms.backward.value
 
 
@@ -110,11 +110,13 @@ def operator_time(
     Parameters
     ----------
     operators : sequence of Operator
-        Of one batch.
+        The operators of one batch.
     rates : Rates
-        What the device reaches where all of its units are busy.
+        Achieved rates of the device with all its multiprocessors busy.
+    kernels : Kernels or None
+        Fitted kernels; None: operators take their roofline times.
     recomputation : Recomputation
-        What the backward pass does again.
+        Shares of the forward pass that the backward pass repeats.
     """
     number = PassTimes(
         sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators)
@@ -154,7 +156,7 @@ def _is_tiled(op: Operator, rates: Rates, kernels: Kernels | None) -> bool:
 
 
 def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond) -> PassTimes:
-    """Return the roofline times of operators one after another."""
+    """Return the summed roofline times of operators at a peak of `rate` [s]."""
     time = NOTHING
     for op in operators:
         memory = _memory_rate(op, rates)
@@ -168,13 +170,16 @@ def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond
 def _memory_operators(
     operators: Sequence[Operator], rates: Rates, kernels: Kernels | None
 ) -> PassTimes:
-    """Return the times of operators without products, at their measured traffic."""
+    """Return the summed times of operators without matrix products [s].
+
+    Their traffic is scaled to the measured one.
+    """
     moved = [op if np.any(op.flops) else _as_moved(op, kernels) for op in operators]
     return _rooflines(moved, rates, rates.vector)
 
 
 def _as_moved(op: Operator, kernels: Kernels | None) -> Operator:
-    """Scale an operator's traffic to that of the framework's kernels."""
+    """Return the operator with its traffic scaled to that of the framework's kernels."""
     if kernels is None:
         return op
     fitted = {Kind.PLAIN: kernels.kernel.plain, Kind.GATED: kernels.kernel.gated}
@@ -185,7 +190,7 @@ def _as_moved(op: Operator, kernels: Kernels | None) -> Operator:
 
 
 def _memory_rate(op: Operator, rates: Rates) -> BytesPerSecond:
-    """Return the memory rate, or that of the units that few blocks keep busy."""
+    """Return the memory bandwidth of an operator, which few thread blocks may limit [B/s]."""
     if rates.units is None or np.isinf(op.blocks):
         return rates.memory
     return min(rates.memory, min(op.blocks, rates.units) * BLOCK_RATE)
@@ -194,9 +199,10 @@ def _memory_rate(op: Operator, rates: Rates) -> BytesPerSecond:
 def _tiled_products(
     operators: Sequence[Operator], rates: Rates, kernels: Kernels | None
 ) -> PassTimes:
-    """Return the times of products and of the gradients of their inputs and weights.
+    """Return the times of matrix products and of their input and weight gradients [s].
 
-    Where a backward pass has less arithmetic than two gradients, that of the input is left out.
+    If the backward pass has fewer FLOPs than two gradients, the input gradient is reduced or left
+    out.
     """
     if not operators or kernels is None or rates.units is None:
         return NOTHING
@@ -219,7 +225,7 @@ def _tiled_products(
 
 
 def _sum(times: Array, candidates: tuple[int, ...]) -> Real:
-    """Sum over products: a number, or an array over candidates."""
+    """Sum times over matrix products: a number, or an array of shape `candidates`."""
     total: Real = times.sum(axis=0).reshape(candidates)[()]
     return total
 
@@ -229,7 +235,7 @@ UNSTATED: Final = Source(reference="the accelerator's profile", date="undated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
-    """A device that computes: its rates, number format, kernels and their source."""
+    """A device with its rates, number format, fitted kernels and the source of the rates."""
 
     rates: Rates
     precision: Precision
@@ -238,7 +244,7 @@ class Computing:
 
 
 def gpu_computing(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
-    """Return an accelerator's rates for a scenario's model at the precision of `train`."""
+    """Return an accelerator with its rates for the scenario's model in the precision of `train`."""
     kernels = scenario.job.software.kernels
     rates = rates_of(gpu, scenario.job.train.precision, kernels)
     return Computing(
@@ -250,12 +256,12 @@ def gpu_computing(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
 
 
 def core_computing(scenario: Scenario) -> Computing:
-    """Return the rates of the training machine's cores.
+    """Return the CPU cores of the training machine as a device.
 
     Raises
     ------
     NotModelled
-        If no rate of them is known.
+        If the rates of the cores are unknown.
     """
     host = scenario.cluster.trainers.host
     rates, vector = core_rates(host), host.cpu.vector
@@ -271,12 +277,12 @@ def core_computing(scenario: Scenario) -> Computing:
 
 
 def core_rates(host: Host) -> Rates | None:
-    """Return arithmetic and memory rates of all cores in fp32; None where they are unknown.
+    """Return arithmetic and memory rates of all CPU cores in fp32; None if unknown.
 
     Parameters
     ----------
     host : Host
-        The machine; its processor says which share of the peak is reached.
+        The machine; its processor has the achieved share of the peak.
     """
     peak, units = core_peak(host, Precision.FP32), host.cpu.vector
     if peak is None or units is None or host.memory_bandwidth is None:
@@ -286,15 +292,15 @@ def core_rates(host: Host) -> Rates | None:
 
 
 def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
-    """Return the peak of all cores of a machine [FLOP/s]; None where it is unknown.
+    """Return the peak of all CPU cores of a machine [FLOP/s]; None if unknown.
 
     Parameters
     ----------
     host : Host
-        The machine: cores x base clock x operations of a cycle.
+        The machine; its peak is cores x base clock x FLOPs per cycle.
     precision : Precision
-        Number format. In 16 bit and less those of matrix units, where cores have some; else values
-        are widened.
+        Number format. With 16 bit or less, FLOPs are those of the cores' matrix units, if any; else
+        values are converted to fp32.
     """
     cpu, units = host.cpu, host.cpu.vector
     if units is None or cpu.base_clock is None or host.memory_bandwidth is None:
@@ -316,7 +322,7 @@ def _calibrated(scenario: Scenario, own: Rates) -> Rates:
 
 
 def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
-    """Return the rates that operators reach on a device.
+    """Return the achieved rates of operators on a device.
 
     A precision that the device lacks runs at the rate of its stated fallback.
 
@@ -325,7 +331,7 @@ def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
     gpu : Gpu
         The accelerator.
     precision : Precision
-        Of the bulk of the arithmetic.
+        Precision of most of the arithmetic.
     """
     runs_as = _computed_precision(gpu, precision)
     peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
@@ -344,7 +350,7 @@ def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
 
 
 def _rate_source(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Source:
-    """Return the source of roofline rates: the datasheet, and the share of it in training."""
+    """Return the source of roofline rates: of the datasheet, and of the achieved share."""
     peak = gpu.sources.get(f"peak.{_computed_precision(gpu, precision)}", UNSTATED)
     share = UNSTATED if kernels is None else kernels.sources["share16"]
     return Source(
@@ -366,7 +372,7 @@ _EVERY_SECOND = 0.5
 
 
 def tokens_per_sample(scenario: Scenario) -> float | None:
-    """Return the tokens of one sample; None where samples are not text."""
+    """Return the number of tokens of one sample; None if samples are not text."""
     stacks = _stacks(scenario.job.model)
     return sum(stack.tokens for stack in stacks) or None
 
@@ -374,7 +380,7 @@ def tokens_per_sample(scenario: Scenario) -> float | None:
 def rate_per_device(
     scenario: Scenario, throughput: PerSecond, *, recomputed: bool = False
 ) -> Term | None:
-    """Return the model FLOPs of one accelerator per second [FLOP/s]; None if unknown.
+    """Return the model FLOPs per second and accelerator [FLOP/s]; None if unknown.
 
     `recomputed` counts recomputed activations too.
     """
@@ -412,7 +418,7 @@ def _stacks(model: Model | None) -> tuple[Transformer, ...]:
 
 
 def _forward(scenario: Scenario) -> tuple[float, float]:
-    """Return products with weights and attention of a sample's forward pass [FLOP]."""
+    """Return the FLOPs of a sample's forward pass: in weight products, and in attention."""
     model = scenario.job.model
     stacks = _stacks(model)
     if model is not None and not stacks:
@@ -436,12 +442,12 @@ def _model_flops(scenario: Scenario) -> Term | None:
 
 
 def _again(scenario: Scenario) -> float:
-    """Return the FLOPs of a sample's forward pass that are recomputed [FLOP].
+    """Return the recomputed FLOPs of a sample.
 
-    Small modules have no products; a head is never computed again. Selective recomputation counts
-    as Korthikanti et al. do (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h),
-    whose HFU is what others quote: attention's part of all three passes once more, although a
-    device computes one of them again.
+    Small modules have no products, and a head is never recomputed. Selective recomputation counts
+    as in Korthikanti et al. (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h),
+    whose HFU is commonly quoted: all three passes of attention once more, although a device
+    recomputes one of them.
     """
     recompute, (products, attention) = scenario.job.train.recompute, _forward(scenario)
     heads = _FLOPS_PER_MAC * sum(stack.head_macs for stack in _stacks(scenario.job.model))

@@ -2,17 +2,17 @@
 
 With an adapter, a target x W is computed as x W + s (x A) B, where A has `rank` columns and B as
 many rows [1]_; W is frozen, so that its gradient is neither computed, kept, exchanged nor used. The
-gradient of x still passes every layer, since adapters are in all of them. An adapter is counted for
-each projection (queries, keys, values, gate and the rest), as PEFT has them [2]_, or for the
-product that computes several of them, where the framework has one [3]_; experts have none. A is
-whole on every tensor-parallel rank where W is split by columns, and B where W is split by rows.
+gradient of x still passes every layer, since every layer has adapters. An adapter is counted for
+each projection (queries, keys, values, gate and the rest), as PEFT has them [2]_, or one for a
+fused projection, if the framework has one [3]_; experts have no adapter. A is whole on every
+tensor-parallel rank where W is split by columns, and B where W is split by rows.
 
 Not counted: dropout before an adapter, and the first layer's gradient of its input, which is not
 needed.
 
 A transformer is a stack of layers, counted from its shape and from its split over devices: the
-parameters of a layer, and what it keeps of one micro-batch. Any other model is known as a whole:
-one layer that keeps what the model states.
+parameters of a layer, and the activations it stores for one micro-batch. Any other model is treated
+as one layer, with the activations that the model states.
 
 References
 ----------
@@ -25,8 +25,8 @@ References
 .. [4] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
        sections 4 and 5, https://arxiv.org/abs/2205.05198
 .. [5] NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py @d98e8a6, 2026-08
-.. [6] NVIDIA/TransformerEngine transformer_engine/pytorch/module/linear.py: what is saved for the
-       backward pass is the quantised input. Not looked up: a guess.
+.. [6] NVIDIA/TransformerEngine transformer_engine/pytorch/module/linear.py: the quantised input
+       is saved for the backward pass. Unverified.
 """
 
 from __future__ import annotations
@@ -66,25 +66,25 @@ _WHOLE: Final = 1e-8
 
 @cached(most=512)
 def tokens(step: TransformerStep) -> Real:
-    """Return the mean tokens of one micro-batch on one device."""
+    """Return the mean number of tokens of a micro-batch on one device, without padding."""
     return step.layout.micro_batch * step.shape.sequence * step.shape.filled / step.layout.context
 
 
 def attended(step: TransformerStep) -> Real:
-    """Return the sequence length whose square is the mean number of attention pairs."""
+    """Return the sequence length whose square is the mean number of query-key pairs."""
     share: Real = mean_square_length(step.shape.filled) ** 0.5
     return step.shape.sequence * share
 
 
 @cached(most=512)
 def scored_tokens(step: TransformerStep) -> Real:
-    """Return the tokens that the head scores: all of a decoder's, an encoder's masked ones."""
+    """Return the number of tokens with logits: all of a decoder, the masked ones of an encoder."""
     return tokens(step) * step.shape.scored_share
 
 
 @cached(most=512)
 def stage_layers(step: TransformerStep) -> tuple[Real, Real, Real]:
-    """Return the layers of the first stage of a pipeline, of one between, and of the last."""
+    """Return the number of layers of the first, of a middle and of the last pipeline stage."""
     layers, stages = step.shape.layers, step.layout.pipeline
     ends, between = end_layers(layers, stages), middle_layers(layers, stages)
     if not anywhere(step.layout.by_compute > 0):
@@ -97,7 +97,7 @@ def stage_layers(step: TransformerStep) -> tuple[Real, Real, Real]:
 
 
 def _head_in_layers(step: TransformerStep) -> Real:
-    """Return the head's products over those of a layer, routed experts included."""
+    """Return the compute of the head relative to that of a layer, routed experts included."""
     held, shared = layer_parameters(step)
     passed = step.shape.top_k * step.layout.expert / at_least(step.shape.experts, 1.0)
     head: Real = table_parameters(step) / at_least(shared + (held - shared) * passed, 1.0)
@@ -106,14 +106,14 @@ def _head_in_layers(step: TransformerStep) -> Real:
 
 @cached(most=512)
 def padded_vocabulary(step: TransformerStep) -> Real:
-    """Return the rows of the embedding table as stored."""
+    """Return the number of rows of the embedding table, padding included."""
     group = _VOCABULARY_TILE * step.layout.tensor
     whole = rounded_up(step.shape.vocabulary / group) * group
     return where(step.work.padded_vocabulary > 0, whole, step.shape.vocabulary)
 
 
 def attention_products(step: TransformerStep) -> list[Product]:
-    """Return the products of attention, plain or latent, per tensor-parallel rank."""
+    """Return the matrix products of attention (plain or latent) on a tensor-parallel rank."""
     shape, t, rows = step.shape, step.layout.tensor, tokens(step)
     plain = (shape.heads + 2.0 * shape.kv_heads) * shape.head_width / t
     products = [
@@ -136,7 +136,7 @@ def attention_products(step: TransformerStep) -> list[Product]:
 
 
 def mlp_products(step: TransformerStep) -> list[Product]:
-    """Return the products of the dense MLP, on its share of layers."""
+    """Return the matrix products of the dense MLP; their `share` is that of dense layers."""
     shape, t, rows = step.shape, step.layout.tensor, tokens(step)
     share = 1.0 - shape.routed
     return [
@@ -146,7 +146,7 @@ def mlp_products(step: TransformerStep) -> list[Product]:
 
 
 def score_products(step: TransformerStep) -> list[Product]:
-    """Return the batched products of unfused attention, in 16 bit."""
+    """Return the batched matrix products of unfused attention, in 16 bit."""
     shape, many = step.shape, step.layout.micro_batch * step.shape.heads / step.layout.tensor
     share, length = 1.0 - step.work.fused_attention, attended(step)
     return [
@@ -156,7 +156,7 @@ def score_products(step: TransformerStep) -> list[Product]:
 
 
 def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
-    """Return the batched products of this device's experts, and of shared experts."""
+    """Return the matrix products of this device's routed experts, and of shared experts."""
     shape, share = step.shape, step.shape.routed
     rows = tokens(step) / step.layout.tensor
     local = at_least(1.0, shape.experts / step.layout.expert)
@@ -173,7 +173,7 @@ def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
 
 
 def head_product(step: TransformerStep, kernels: Kernels) -> Product:
-    """Return the product of the head, in 16 bit; slow for unaligned vocabularies."""
+    """Return the matrix product of the head, in 16 bit; slower for unaligned vocabularies."""
     columns = padded_vocabulary(step) / step.layout.tensor
     whole = columns % _ALIGNED < _WHOLE
     aligned = where(whole, 1.0, kernels.product.unaligned)
@@ -182,7 +182,7 @@ def head_product(step: TransformerStep, kernels: Kernels) -> Product:
 
 @cached(most=512)
 def attention_parameters(step: TransformerStep) -> Real:
-    """Return the weights of a layer's attention on one device."""
+    """Return the number of attention weights of a layer on one device."""
     shape = step.shape
     plain = shape.hidden * (shape.heads + 2.0 * shape.kv_heads) * shape.head_width
     still = shape.head_width - shape.rope_width + shape.value_width
@@ -199,7 +199,7 @@ def attention_parameters(step: TransformerStep) -> Real:
 
 @cached(most=512)
 def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
-    """Return the weights of a layer on one device: all, and without sharded experts."""
+    """Return the number of weights of a layer on one device: all, and without routed experts."""
     shape = step.shape
     matrices = (2.0 + shape.gated) * shape.hidden
     plain = attention_parameters(step) + matrices * shape.ffn / step.layout.tensor * (
@@ -218,45 +218,51 @@ def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
 
 @cached(most=512)
 def sharers(step: TransformerStep) -> Real:
-    """Return the ranks that share one copy of sharded state, context-parallel ones included."""
+    """Return the number of ranks over which one copy of sharded state is split.
+
+    Context-parallel ranks are included.
+    """
     return at_most(step.layout.replicas, step.layout.shard_group) * step.layout.context
 
 
 @cached(most=512)
 def expert_copies(step: TransformerStep) -> Real:
-    """Return the ranks that hold the same experts, among those that share state."""
+    """Return the number of ranks with the same experts, among those that share state."""
     return at_least(1.0, sharers(step) * step.layout.tensor / at_least(1.0, step.layout.expert))
 
 
 def between_copies(step: TransformerStep) -> Real:
-    """Return the replicas from one rank to the next with the same experts."""
+    """Return the distance in replicas between ranks that hold the same experts."""
     apart: Real = step.layout.expert / (step.layout.tensor * step.layout.context)
     return apart
 
 
 def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
-    """Return the parameters whose state is on this rank where it is sharded.
+    """Return the number of parameters whose sharded state is on this rank.
 
     Parameters
     ----------
     of_all : float or array
         Parameters on this device of which each replica has a copy.
     of_experts : float or array
-        Those of its experts, of which there are fewer copies.
+        Parameters of its experts, which have fewer copies.
     """
     part: Real = of_all / sharers(step) + of_experts / expert_copies(step)
     return part
 
 
 def updated_parameters(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
-    """Return the parameters that this rank updates: its shard where state is sharded."""
+    """Return the number of parameters that this rank updates: its shard if state is sharded.
+
+    Parameters are those of `shared_part`.
+    """
     sharded = (step.layout.sharded > 0) | (step.layout.sharded_optimizer > 0)
     return where(sharded, shared_part(step, of_all, of_experts), of_all + of_experts)
 
 
 @cached(most=512)
 def table_parameters(step: TransformerStep) -> Real:
-    """Return the weights of the embedding table on one device."""
+    """Return the number of weights of the embedding table on one device."""
     return padded_vocabulary(step) * step.shape.hidden / step.layout.tensor
 
 
@@ -269,7 +275,10 @@ _SUMMED: Final = 3.0
 
 
 class Adapter(NamedTuple):
-    """An adapter on one device: `inputs` x rank and rank x `outputs`, on a `share` of layers."""
+    """A LoRA adapter on one device: `inputs` x rank and rank x `outputs`.
+
+    `share` is the share of layers that have it.
+    """
 
     inputs: Real
     outputs: Real
@@ -277,7 +286,7 @@ class Adapter(NamedTuple):
 
 
 def layer_adapters(step: TransformerStep) -> tuple[Adapter, ...]:
-    """Return the adapters of a layer; none where all parameters are trained."""
+    """Return the adapters of a layer; empty if all parameters are trained."""
     if not anywhere(step.work.rank > 0):
         return ()
     return tuple(_attention_adapters(step)) + tuple(_mlp_adapters(step))
@@ -314,7 +323,7 @@ def _mlp_adapters(step: TransformerStep) -> Iterator[Adapter]:
 
 
 def adapter_products(step: TransformerStep) -> list[Product]:
-    """Return the products of a layer's adapters, in 16 bit."""
+    """Return the matrix products of a layer's adapters, in 16 bit."""
     rows, rank = tokens(step), step.work.rank
     return [
         product
@@ -328,12 +337,12 @@ def adapter_products(step: TransformerStep) -> list[Product]:
 
 @cached(most=512)
 def adapters_per_layer(step: TransformerStep) -> Real:
-    """Return the adapters of a layer, averaged over layers."""
+    """Return the number of adapters of a layer, averaged over layers."""
     return sum((adapter.share for adapter in layer_adapters(step)), 0.0)
 
 
 def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
-    """Return the traffic of adapters' scales and sums, forward and backward [B]."""
+    """Return the memory traffic of adapters' scaling and summation, forward and backward [B]."""
     forward: Bytes | Real = 0.0
     backward: Bytes | Real = 0.0
     for adapter in layer_adapters(step):
@@ -344,7 +353,7 @@ def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
 
 
 def adapter_activations(step: TransformerStep) -> Real:
-    """Return the values of a token between the two products of a layer's adapters."""
+    """Return the number of values per token between both products of a layer's adapters."""
     return step.work.rank * adapters_per_layer(step)
 
 
@@ -366,12 +375,12 @@ def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
 
 
 def learned_table(step: TransformerStep) -> Real:
-    """Return the trainable parameters of the embedding table on one device."""
+    """Return the number of trainable parameters of the embedding table on one device."""
     return step.work.learned * table_parameters(step)
 
 
 def learned_in_all(job: Job) -> float:
-    """Return the trainable parameters of a whole model, of its head, or of its adapters."""
+    """Return the number of trainable parameters of the whole model, its head or its adapters."""
     model = job.model
     if job.train.head_only:
         return learning_head(model)
@@ -400,7 +409,7 @@ _TOKEN_GRADIENTS: Final = 3.0
 
 @cached(most=512)
 def sequence_ranks(step: TransformerStep) -> Real:
-    """Return the ranks that share what tensor parallelism does not split."""
+    """Return the ranks over which sequence parallelism splits norms and residual streams."""
     return where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
 
 
@@ -417,7 +426,7 @@ def _attention_kept(step: TransformerStep) -> Bytes | Real:
 
 @cached(most=512)
 def _attention_output(step: TransformerStep) -> Bytes | Real:
-    """Return attention's output and a fused kernel's row sums of a token [B]."""
+    """Return the size per token of attention's output and fused softmax statistics [B]."""
     shape = step.shape
     sums = where(step.work.fused_attention > 0, FULL_PRECISION * shape.heads, 0.0)
     return step.work.element * shape.heads * shape.value_width + sums
@@ -425,7 +434,7 @@ def _attention_output(step: TransformerStep) -> Bytes | Real:
 
 @cached(most=512)
 def _mlp_width(step: TransformerStep) -> Real:
-    """Return the width of the MLPs that a token passes, averaged over layers."""
+    """Return the summed width of the MLPs that a token passes, averaged over layers."""
     shape = step.shape
     routed = shape.top_k * shape.expert_ffn * step.layout.imbalance + shape.shared_ffn
     return shape.ffn * (1.0 - shape.routed) + routed * shape.routed
@@ -446,29 +455,29 @@ def _routed_copies(step: TransformerStep) -> Bytes | Real:
 
 @cached(most=512)
 def _unfused_scores(step: TransformerStep) -> Bytes | Real:
-    """Return the scores of unfused attention of a token [B]."""
+    """Return the size per token of the attention scores that unfused attention stores [B]."""
     shape = step.shape
     kept = step.work.element + (step.work.element + _SCORE_MASK) * shape.dropout
     return where(step.work.fused_attention > 0, 0.0, kept * shape.heads * shape.sequence)
 
 
 def _inputs_kept(step: TransformerStep) -> tuple[Real, Real]:
-    """Return 1 where a gradient reads the input of attention's output, and of the MLP's products.
+    """Return 1 if the input of the attention output projection is stored; same for MLP products.
 
-    A frozen product needs its weights alone for the gradient of its input; an adapter on it
-    reads the same input. Adapters of queries are always there.
+    The input gradient of a frozen product needs its weights only; an adapter reads the input for
+    its own gradient. Queries always have an adapter.
     """
     work = step.work
     return at_least(work.learned, work.adapted_output), at_least(work.learned, work.adapted_mlp)
 
 
 def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return what a layer keeps of a token without recomputation [4]_ [B].
+    """Return the activations per token that a layer stores without recomputation [4]_ [B].
 
-    The MLP keeps what goes into its activation and what comes out, and the function of its gate
-    where a kernel of its own computes that. Products that keep their inputs below 16 bit keep a
-    narrow copy of attention's output too, which attention needs in 16 bit. What only the gradient
-    of a frozen weight would read is not kept.
+    The MLP stores input and output of its activation function, and that function of its gate if a
+    separate kernel computes it. Products that store their inputs below 16 bit store a narrow copy
+    of attention's output too, which attention needs in 16 bit. Inputs that only the gradient of a
+    frozen weight would read are not stored.
     """
     shape, narrow = step.shape, where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
     width = where(narrow > 0, step.work.width, step.work.element)
@@ -486,7 +495,10 @@ def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
 
 
 def _kept_without_modules(step: TransformerStep) -> Bytes | Real:
-    """Return the same without outputs of norms, activations and up-projections [B]."""
+    """Return the activations per token that a layer stores if small modules are recomputed [B].
+
+    These modules are norms, activation functions and up-projections.
+    """
     shape = step.shape
     inner = step.work.element * (1.0 + shape.gated) * _mlp_width(step)
     up = where(
@@ -501,16 +513,16 @@ def _kept_without_modules(step: TransformerStep) -> Bytes | Real:
 
 
 def _kept_of_operators(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return what a layer keeps of a token if every second product is recomputed [B].
+    """Return the activations per token that a layer stores if every second product is recomputed.
 
-    Queries and values are kept, one product into the MLP, and its output where it is not seen that
-    the backward pass does not read it.
+    Queries and values are stored, one product into the MLP, and the MLP's output unless the
+    framework detects that the backward pass does not read it [B].
     """
     shape = step.shape
     products = (
         shape.heads * shape.head_width + shape.kv_heads * shape.value_width + _mlp_width(step)
     )
-    # one product makes queries, keys and values where there are biases to add to them
+    # with biases, one fused product computes queries, keys and values
     products = where(shape.gated > 0, products, _attention_width(step) + _mlp_width(step))
     output = where(shape.gated > 0, memory_model.unread, 0.0)
     split = (_attention_output(step) + step.work.element * products) / step.layout.tensor
@@ -518,7 +530,7 @@ def _kept_of_operators(step: TransformerStep, memory_model: MemoryFigures) -> By
 
 
 def kept_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return the mean of what a layer keeps of a micro-batch for its backward pass [B]."""
+    """Return the mean size of the activations that a layer stores for a micro-batch [B]."""
     share, whole = (
         step.work.recomputation.layers,
         _kept_in_full(step, memory_model) + _unfused_scores(step) / step.layout.tensor,
@@ -527,7 +539,7 @@ def kept_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Re
 
 
 def _kept_where_recomputed(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return what a recomputed layer keeps of a micro-batch [B]."""
+    """Return the activations that a recomputed layer stores for a micro-batch [B]."""
     recomputation = step.work.recomputation
     scores = where(recomputation.attention > 0, 0.0, _unfused_scores(step)) / step.layout.tensor
     modules, whole = (
@@ -541,10 +553,10 @@ def _kept_where_recomputed(step: TransformerStep, memory_model: MemoryFigures) -
 
 
 def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return recomputed values and gradients of one layer's backward pass [B].
+    """Return the working memory of one layer's backward pass [B].
 
-    With sequence parallelism, whole inputs and their gradients; with context parallelism, keys and
-    values on their way from and to neighbours.
+    It holds recomputed activations and gradients; with sequence parallelism also gathered inputs
+    and their gradients, with context parallelism keys and values in transfer.
     """
     shape, layout, rows = step.shape, step.layout, tokens(step)
     whole = _kept_in_full(step, memory_model) + _unfused_scores(step) / layout.tensor
@@ -561,7 +573,7 @@ def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
 
 
 def logits_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Return the logits and their copies at the loss [B]."""
+    """Return the size of the logits and their copies at the loss [B]."""
     scores = scored_tokens(step) * padded_vocabulary(step) / step.layout.tensor
     return scores * memory_model.scores * step.shape.scored
 
@@ -570,15 +582,15 @@ def logits_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | 
 class ParameterFootprint:
     """Parameters and activations of a model on one device.
 
-    There are equal `layers` of `unit` parameters, of which `shared` are held by all replicas
-    (experts are not), and tables of `table` parameters at both ends, one alone where they are
-    `tied`. `looked_up` parameters have no dense gradient. A layer keeps `kept` of a micro-batch for
-    its backward pass, which needs `working` too; a normed embedding keeps `ends`, the loss needs
+    There are `layers` equal layers of `unit` parameters, of which each replica has `shared` (all
+    but experts), and embedding tables of `table` parameters at both ends; one table if `tied`.
+    `looked_up` parameters have no dense gradient. A layer stores `kept` for the backward pass of a
+    micro-batch, which needs `working` too; a normed embedding stores `ends`, the loss needs
     `logits` [B].
 
-    Of a layer's parameters `learned` have a gradient, `learned_shared` of those that all replicas
-    hold, and of the tables `learned_table`. No product of a layer has more than `largest`, 0 where
-    the model does not say.
+    The trainable parameters are `learned` of a layer, `learned_shared` of its part without experts,
+    and `learned_table` of the tables. `largest` is the largest parameter matrix of a layer, 0 if
+    unknown.
     """
 
     layers: Real
@@ -602,7 +614,7 @@ def layers_footprint(
 ) -> ParameterFootprint:
     """Return the footprint of a transformer's layers, split over devices.
 
-    Norms, biases and positions, which no matrix product reads, are shared out to the layers.
+    Parameters of norms, biases and position embeddings are distributed evenly over the layers.
     """
     unit, shared = layer_parameters(step)
     rest = _small_parameters(step, model) / step.shape.layers
@@ -627,7 +639,7 @@ def layers_footprint(
 
 
 def _small_parameters(step: TransformerStep, model: Transformer) -> Real:
-    """Return the parameters other than those of products and tables, on one device."""
+    """Return the number of parameters on one device other than products and tables."""
     shape, layout = step.shape, step.layout
     unit, shared = layer_parameters(step)
     of_experts = (unit - shared) * at_least(1.0, layout.expert)
@@ -637,18 +649,21 @@ def _small_parameters(step: TransformerStep, model: Transformer) -> Real:
 
 
 def _embedding_kept(step: TransformerStep, model: Transformer) -> Bytes | Real:
-    """Return what a normed embedding keeps of a micro-batch, dropout mask included [B]."""
+    """Return the activations that a normed embedding stores for a micro-batch [B].
+
+    They include the dropout mask.
+    """
     kept = float(model.embedding.normalized) * (step.work.element + step.shape.dropout)
     return tokens(step) * step.shape.hidden * kept / sequence_ranks(step)
 
 
 def whole_footprint(model: Model, train: Train) -> ParameterFootprint:
-    """Return the footprint of a model that is known as a whole, on every device.
+    """Return the footprint of a model that is not split, on every device.
 
     Raises
     ------
     NotModelled
-        Where the model does not say what some recomputation saves.
+        If the model does not state its activations with this recomputation.
     """
     looked_up = model.parameters - model.dense_parameters
     plain, recomputation = (

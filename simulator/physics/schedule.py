@@ -1,10 +1,9 @@
-"""Pipeline schedules, simulated slot by slot: who computes what when, and where devices wait.
+"""Pipeline schedules, simulated slot by slot.
 
 A pipeline of p devices holds its layers in p x v consecutive chunks, device r the chunks r, r + p,
-r + 2p and so on. Every micro-batch passes all chunks forward and then back. A device does its slots
-in the order its schedule fixes; a slot starts when the device is free and what it needs has
-arrived. That is all there is to it: bubbles, uneven first and last stages and sends that cannot be
-hidden come out, none is put in.
+r + 2p and so on. Every micro-batch passes all chunks forward and then back. A device executes its
+slots in the order of the schedule; a slot starts when the device is free and its inputs have
+arrived. Bubbles, the effect of uneven stages and exposed sends follow from these rules alone.
 
 References
 ----------
@@ -26,7 +25,7 @@ from simulator.units import Real, Seconds
 
 
 class Pass(Enum):
-    """Direction of a slot's work on a micro-batch."""
+    """Direction of a pass: forward or backward."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -34,7 +33,7 @@ class Pass(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One pass of one micro-batch over one chunk of layers."""
+    """One pass of one micro-batch through one chunk of layers."""
 
     kind: Pass
     chunk: int
@@ -43,11 +42,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Times of one micro-batch chunk by chunk, in the order of the layers [s].
+    """Times of one micro-batch on each chunk, in the order of the layers [s].
 
-    `forward` and `backward` have p x v entries; `weights` is the part of each backward pass that
-    only the weights' gradients need, and that a zero-bubble schedule may put off. `send` is the
-    time a result takes to the next device.
+    `forward` and `backward` have p x v entries. `weights` is the part of each backward pass that
+    only weight gradients need, and that a zero-bubble schedule may delay. `send` is the time to
+    send a result to the next device.
     """
 
     devices: int
@@ -58,15 +57,15 @@ class Pipeline:
 
     @property
     def chunks(self) -> int:
-        """Return the chunks of one device."""
+        """Number of chunks on one device."""
         return len(self.forward) // self.devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Work of a device on a `slot` from `start` for `length` [s]; without a slot it waits.
+    """Work of a device on a `slot` from `start` for `length` [s]; idle if `slot` is None.
 
-    `put_off` says that it caught up on gradients of weights that the slot had left.
+    `put_off` is True for weight gradients of the slot that were delayed.
     """
 
     slot: Slot | None
@@ -77,7 +76,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A simulated schedule: its length, and how long each device computed [s]."""
+    """A simulated schedule: total time, compute time of each device [s], peak micro-batches."""
 
     length: Seconds
     busy: tuple[Seconds, ...]
@@ -85,29 +84,29 @@ class Run:
 
     @property
     def bubble(self) -> Seconds:
-        """Return the time that the busiest device waited [s]."""
+        """Idle time of the busiest device [s]."""
         return self.length - max(self.busy)
 
 
 def order(
     schedule: Schedule, devices: int, chunks: int, micro_batches: int, device: int
 ) -> tuple[Slot, ...]:
-    """Return the slots of one device in their order.
+    """Return the slots of one device in execution order.
 
     Parameters
     ----------
     schedule : Schedule
-        Whose order; zero-bubble puts off parts of the backward slots but keeps the order of 1F1B.
+        The schedule; zero-bubble delays parts of backward slots but has the order of 1F1B.
     devices, chunks, micro_batches : int
-        Length of the pipeline, chunks on a device, micro-batches of a step.
+        Number of pipeline stages, of chunks on a device, and of micro-batches in a step.
     device : int
         Position in the pipeline, from 0.
 
     Returns
     -------
     tuple of Slot
-        2 x chunks x micro_batches of them. Where the last group of an interleaved schedule is
-        incomplete, the missing micro-batches leave gaps in the order of a complete one.
+        2 x chunks x micro_batches slots. If the last group of an interleaved schedule is
+        incomplete, slots of the missing micro-batches are left out.
     """
     groups = -(-micro_batches // devices)
     forward = tuple(_passes(devices, chunks, groups, device, Pass.FORWARD))
@@ -121,13 +120,13 @@ def order(
 
 
 def _warm_up(devices: int, chunks: int, device: int) -> int:
-    """Return a device's forward passes before its first backward pass, as [2]_, 2.2."""
+    """Return the number of forward passes before the first backward pass, see [2]_, 2.2."""
     behind = devices - device - 1
     return behind if chunks == 1 else 2 * behind + (chunks - 1) * devices
 
 
 def _passes(devices: int, chunks: int, groups: int, device: int, kind: Pass) -> Iterator[Slot]:
-    """Yield all passes of a kind: groups of micro-batches, one a device, chunk by chunk."""
+    """Yield all passes of a kind: by groups of as many micro-batches as devices, chunk by chunk."""
     chunk_order = range(chunks) if kind is Pass.FORWARD else range(chunks - 1, -1, -1)
     for group in range(groups):
         for position in chunk_order:
@@ -136,12 +135,12 @@ def _passes(devices: int, chunks: int, groups: int, device: int, kind: Pass) -> 
 
 
 def simulate(schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> Run:
-    """Run a schedule from an empty pipeline to an empty one.
+    """Simulate a schedule from an empty pipeline to an empty pipeline.
 
     Raises
     ------
     ValueError
-        If the order waits for itself, which no schedule here does.
+        If the order has a deadlock, which no schedule here has.
     """
     engine = _Engine(schedule, pipeline, micro_batches)
     engine.run()
@@ -155,10 +154,9 @@ def chunked_pipeline(
 ) -> Pipeline:
     """Return the times of a micro-batch on each chunk of the devices, sends included.
 
-    `lengths` are those on the first, a middle and the last stage, `forward` and `backward` the
-    passes on the slowest one [s]. The weights' gradients, which a zero-bubble schedule may put off,
-    take half of what a backward pass takes beyond what it repeats of the forward pass, at most as
-    long as that pass.
+    `lengths` are the times on the first, a middle and the last stage, `forward` and `backward` the
+    passes on the slowest one [s]. Weight gradients, which a zero-bubble schedule may delay, take
+    half of the backward pass, at most the time of a forward pass.
     """
     ends = [lengths[0], *([lengths[1]] * (stages - 2)), lengths[2]]
     chunk = [float(length) / chunks for length in ends[:stages]] * chunks
@@ -191,13 +189,13 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
     schedule : Schedule
         The order of passes on each device.
     first, middle, last : float
-        A micro-batch on the first, a middle and the last stage [s].
+        Time of a micro-batch on the first, a middle and the last stage [s].
     forward, backward : float
-        Its passes on the slowest stage [s].
+        Time of its passes on the slowest stage [s].
     stages, chunks : int
-        Devices in a row, and chunks of layers on each of them [1].
+        Number of pipeline stages, and of chunks of layers on each [1].
     micro_batches : float
-        How many of them a step has [1].
+        Number of micro-batches in a step [1].
     """
     pipeline = chunked_pipeline((first, middle, last), forward, backward, stages, chunks)
     run = simulate(schedule, pipeline, int(micro_batches))
@@ -208,7 +206,7 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
 def timelines(
     schedule: Schedule, pipeline: Pipeline, micro_batches: int
 ) -> tuple[tuple[Activity, ...], ...]:
-    """Return the activities of each device in a simulated step, without gaps."""
+    """Return the activities of each device in a simulated step, idle times included."""
     engine = _RecordingEngine(schedule, pipeline, micro_batches)
     engine.run()
     end = max(engine.free)
@@ -227,7 +225,7 @@ def _with_waits(stretches: Sequence[Activity], end: Seconds) -> Iterator[Activit
 
 
 class _Engine:
-    """Devices that work through their slots in order."""
+    """Devices that execute their slots in order."""
 
     def __init__(self, schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> None:
         devices = pipeline.devices
@@ -245,7 +243,7 @@ class _Engine:
         self.most_in_flight = [0] * devices
 
     def run(self) -> None:
-        """Do all slots; devices take turns until none can go on."""
+        """Execute all slots: each device as far as it can, in turns."""
         at = list(repeat(0, len(self._slots)))
         left = sum(map(len, self._slots))
         while left:
@@ -272,11 +270,11 @@ class _Engine:
         return True
 
     def _catch_up(self, device: int, slot: Slot, length: Seconds) -> None:  # noqa: ARG002 - for those that note it
-        """Compute the weight gradients that a slot delayed."""
+        """Compute the delayed weight gradients of a slot."""
         self.free[device] += length
 
     def _do(self, device: int, slot: Slot, start: Seconds) -> Seconds:
-        """Compute a slot and return its end [s]."""
+        """Execute a slot from `start` on and return its end [s]."""
         pipeline, chunk = self._pipeline, slot.chunk
         forward = slot.kind is Pass.FORWARD
         length = (pipeline.forward if forward else pipeline.backward)[chunk]
@@ -290,7 +288,7 @@ class _Engine:
         return start + length
 
     def _ready(self, slot: Slot) -> Seconds | None:
-        """Return when a slot's inputs have arrived [s]; None if they are not computed yet."""
+        """Return the arrival time of a slot's inputs [s]; None if they are not computed yet."""
         last = len(self._pipeline.forward) - 1
         if slot.kind is Pass.FORWARD:
             if slot.chunk == 0:

@@ -1,9 +1,9 @@
 """Time of a training step: a micro-batch on a layer and on a stage, gradients, update.
 
 An optimizer on the host works as ZeRO-Offload [1]_ without its delayed update: each device sends
-its part of the gradients during every backward pass, the host updates what all devices of the
-machine have sent, and sends parameters back while it updates the next ones. The share of host
-memory's bandwidth that the update reaches was fitted to one row; links are those of datasheets.
+its part of the gradients during every backward pass, the host updates the parameters of all devices
+of the machine, and sends parameters back while it updates the next ones. The share of host memory's
+bandwidth that the update reaches was fitted to one row; links are those of datasheets.
 
 References
 ----------
@@ -93,10 +93,10 @@ from simulator.units import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherTimes:
-    """Times of gathers of sharded parameters and scatters of gradients, of one layer [s].
+    """Times of parameter all-gathers and gradient reduce-scatters of one layer [s].
 
-    `gather` is once in the forward pass, `again` in the backward pass. `tax` is the share of a
-    collective that slows down the compute that overlaps with it.
+    `gather` is for the forward pass, `again` for the backward pass. `tax` is the share of a
+    collective's time by which it slows down the compute that it overlaps with.
     """
 
     gather: Seconds | Real = 0.0
@@ -107,10 +107,10 @@ class GatherTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPass:
-    """A micro-batch on one layer, on average over the layers, and the head's product [s].
+    """Times of a micro-batch on one layer, averaged over layers, and of the head's product [s].
 
-    `device` is the device's own work; `computing` is that with the host's launches, `waiting` with
-    exposed exchange too. `exchanged` is all exchange, hidden or not, but for `gathers`.
+    `device` is the device's work; `computing` includes kernel launches, `waiting` exposed
+    communication too. `exchanged` is all communication, exposed or hidden, except for `gathers`.
     """
 
     device: PassTerms
@@ -122,7 +122,7 @@ class LayerPass:
 
 
 def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
-    """Return the times of a micro-batch on one layer; arrays where the step has arrays."""
+    """Return the times of a micro-batch on one layer; arrays for arrays of candidates."""
     products, scores, head = _layer_products(step, kernels)
     routed = bool(anywhere(step.shape.experts > 0))
     if routed:
@@ -162,7 +162,7 @@ def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
 def _layer_products(
     step: TransformerStep, kernels: Kernels
 ) -> tuple[PassTimes, PassTimes, PassTimes]:
-    """Return the times of the products of a layer, of unfused attention, and of the head."""
+    """Return the times of the products of a layer, of unfused attention, and of the head [s]."""
     linear = attention_products(step) + mlp_products(step)
     if anywhere(step.shape.experts > 0):
         linear += expert_products(step, kernels)
@@ -202,12 +202,12 @@ def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) 
 def _layer_exchange(
     step: TransformerStep, kernels: Kernels, *, routed: bool
 ) -> tuple[PassTimes, PassTimes]:
-    """Return the exposed exchange of a layer, and all of it."""
+    """Return the communication times of a layer in each pass: exposed, and total [s]."""
     layout, shape = step.layout, step.shape
     local, between = tensor_all_reduce_times(
         tokens(step) * shape.hidden * step.work.element, step, kernels
     )
-    # pieces of a product go on beside transfers inside of a machine only
+    # products overlap in chunks with transfers inside a machine only
     shown = local * (1.0 - layout.async_tensor * kernels.exchange.hidden_tensor) + between
     forward, backward = tensor_reduces(step)
     number = PassTimes(forward, backward)
@@ -252,9 +252,10 @@ def _gather_time(
     parameters: tuple[Real, Real],
     width: Bytes | Real,
 ) -> Seconds | Real:
-    """Return the time to gather a layer's parameters, or to scatter their gradients.
+    """Return the time to gather a layer's parameters, or to scatter their gradients [s].
 
-    Over all ranks; experts over those that have the same ones.
+    `parameters` are all and those without experts; experts are gathered over ranks that have the
+    same ones, the others over all `ranks`. `width` is the size of an element [B].
     """
     held, shared = parameters
     of_all = all_gather_time(shared * width, ranks, step, kernels)
@@ -266,7 +267,10 @@ def _gather_time(
 
 
 def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
-    """Return the times of permutation, activation and casts of experts, averaged over layers."""
+    """Return the times of token permutation, activation and casts of experts [s].
+
+    They are averaged over layers.
+    """
     shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
     rows = sent * shape.top_k
     fused = where(step.work.fused_experts > 0, kernels.expert.fused, 1.0)
@@ -284,7 +288,7 @@ def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 
 
 def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the time of dispatch and combine in one pass, averaged over layers [s]."""
+    """Return the time of expert dispatch and combine in one pass, averaged over layers [s]."""
     rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
     both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
     return both
@@ -296,10 +300,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePass:
-    """A micro-batch on one stage [s]: computing, exposed exchange and hidden exchange.
+    """Times of a micro-batch on one stage: compute, exposed and hidden communication [s].
 
-    Where the host is the slower one, its time counts as computing. Of `forward` and `backward`
-    `ends_forward` and `ends_backward` are embedding, head and loss, the rest its `layers`.
+    Launch time counts as compute if the host is slower than the device. `ends_forward` and
+    `ends_backward` are the parts of `forward` and `backward` for embedding, head and loss; the rest
+    is that of its `layers`.
     """
 
     layers: Real
@@ -312,7 +317,7 @@ class StagePass:
 
     @property
     def length(self) -> Seconds | Real:
-        """Return the time from its first kernel to its last, without the pipeline's sends."""
+        """Time of a micro-batch on the stage, without the pipeline's sends [s]."""
         return self.forward + self.backward + self.exposed
 
 
@@ -321,7 +326,7 @@ def embedding_and_head(
 ) -> tuple[PassTimes, PassTimes, PassTimes]:
     """Return the times of embedding, head and loss on the first, a middle and the last stage.
 
-    The first stage has all of them where there is no other; `head` is the product of the head.
+    A single stage has both ends; `head` is the time of the head's matrix product.
     """
     alone = where(step.layout.pipeline == 1, 1.0, 0.0)
     lost = loss_time(step, kernels)
@@ -343,7 +348,10 @@ def _with_launches(kernels: Kernels, device: PassTimes, host: PassTimes) -> Pass
 
 
 def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: PassTimes) -> StagePass:
-    """Return the times of a micro-batch on a stage; `ends` are its embedding, head and loss."""
+    """Return the times of a micro-batch on a stage with `layers` layers.
+
+    `layer` has the times of one layer, `ends` those of the stage's embedding, head and loss.
+    """
     gathers = layer.gathers
     computing = layer.computing.seconds.times(layers) + ends
     waiting = layer.waiting.times(layers) + ends
@@ -366,9 +374,10 @@ def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: Pass
 def _with_gathers(
     gathering: GatherTimes, layers: Real, alone: PassTimes, overlapped: Real
 ) -> PassTimes:
-    """Add gathers that overlap: the first gather, or the last scatter, is exposed.
+    """Return the passes `alone` with gathers that overlap with them.
 
-    Where nothing overlaps with them, all gathers and scatters show, and slow down nothing.
+    The first gather and the last scatter are exposed. Without overlap (`overlapped` is 0) all
+    gathers and scatters are exposed, and slow down no compute.
     """
     there, back = layers * gathering.gather, layers * (gathering.again + gathering.scatter)
     forward = _with_exchange(alone.forward, there, gathering.tax, overlapped) + gathering.gather
@@ -385,7 +394,10 @@ def _with_exchange(
 def slowest_pass(
     which: tuple[Real, Real], first: StagePass, middle: StagePass, last: StagePass
 ) -> StagePass:
-    """Select first, middle or last stage element-wise; `which` says where it is each."""
+    """Select the first, middle or last stage element-wise.
+
+    `which` has two conditions: the first stage is selected, and the middle one.
+    """
     if not any(isinstance(condition, np.ndarray) for condition in which):
         return first if which[0] else middle if which[1] else last
     return StagePass(
@@ -407,10 +419,10 @@ _HALF: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUpdate:
-    """Exposed times of an optimizer on the host [s]; 0 where it runs on the device.
+    """Exposed times of an optimizer on the host [s]; 0 if it runs on the device.
 
-    `update` is the processors', `rate` how fast it moves through the memory of a machine what it
-    moves [B/s]; `sending`, `fetching` and `moving` are the equations of the rest.
+    `update` is the time on the host's CPUs, `rate` the achieved rate of its memory traffic [B/s].
+    `sending`, `fetching` and `moving` are the equations of the properties below.
     """
 
     sending: Term = _NOTHING
@@ -421,22 +433,22 @@ class HostUpdate:
 
     @property
     def sent(self) -> Seconds | Real:
-        """Return the exposed time of gradients on their way to the host [s]."""
+        """Exposed time of gradient offload to the host [s]."""
         return self.sending.value
 
     @property
     def fetched(self) -> Seconds | Real:
-        """Return the exposed time of parameters on their way back [s]."""
+        """Exposed time of parameter transfer from the host [s]."""
         return self.fetching.value
 
     @property
     def moved(self) -> Bytes | Real:
-        """Return the update's traffic in a machine's memory [B]."""
+        """Memory traffic of the update on a machine [B]."""
         return self.moving.value
 
     @property
     def total(self) -> Seconds | Real:
-        """Return all exposed time, once a step [s]."""
+        """Exposed time of the whole host update, once a step [s]."""
         return self.sent + self.update + self.fetched
 
 
@@ -452,9 +464,9 @@ def host_update(
     Parameters
     ----------
     layers : float or array
-        Layers of the stage that has most.
+        Number of layers of the stage that has most.
     behind : float or array
-        Backward pass of a micro-batch [s].
+        Time of the backward pass of a micro-batch, with which gradients are offloaded [s].
     """
     if not anywhere(step.layout.offloaded > 0):
         return ON_DEVICE
@@ -495,25 +507,25 @@ class Passes:
 
     @property
     def forward(self) -> Seconds | Real:
-        """Return the time of the forward pass [s]."""
+        """Time of the forward pass [s]."""
         return self.terms["forward"].value
 
     @property
     def backward(self) -> Seconds | Real:
-        """Return the time of the backward pass [s]."""
+        """Time of the backward pass [s]."""
         return self.terms["backward"].value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep(Passes):
-    """One optimizer step [s].
+    """Time of one optimizer step, by part [s].
 
-    `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
-    stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
-    `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step;
-    `hidden_gradients` is the part of it that comes once. `stages` are a micro-batch's lengths on
-    the first, middle and last stage, sends included; `host` is what the step waits for an optimizer
-    there.
+    `forward`, `backward` and `exchange` (exposed communication) are those of one micro-batch on the
+    slowest stage; a step has `micro_batches` of them. `bubble`, `gradients` (exposed gradient
+    reduction), `update` and `launches` occur once a step. `hidden` is the communication of a step
+    that overlaps with compute; `hidden_gradients` is the part of it that occurs once. `stages` are
+    the times of a micro-batch on the first, middle and last stage, sends included. `host` has the
+    exposed times of an offloaded optimizer.
     """
 
     micro_batches: Real
@@ -524,44 +536,44 @@ class TrainingStep(Passes):
 
     @property
     def exchange(self) -> Seconds | Real:
-        """Return the exposed exchange of one micro-batch [s]."""
+        """Exposed communication of one micro-batch [s]."""
         return self.terms["exchange"].value
 
     @property
     def bubble(self) -> Seconds | Real:
-        """Return the wait for other stages, once a step [s]."""
+        """Idle time of the pipeline bubble, once a step [s]."""
         return self.terms["bubble"].value
 
     @property
     def gradients(self) -> Seconds | Real:
-        """Return the exposed gradient reduction, once a step [s]."""
+        """Exposed time of gradient reduction, once a step [s]."""
         return self.terms["gradients"].value
 
     @property
     def update(self) -> Seconds | Real:
-        """Return the update on the device, once a step [s]."""
+        """Time of the optimizer on the device, once a step [s]."""
         return self.terms["update"].value
 
     @property
     def launches(self) -> Seconds | Real:
-        """Return the host's launches once a step [s]."""
+        """Time of the kernel launches that occur once a step [s]."""
         return self.terms["launches"].value
 
     @property
     def total(self) -> Seconds | Real:
-        """Return the time of the whole step [s]."""
+        """Time of the whole step [s]."""
         passes = self.micro_batches * (self.forward + self.backward + self.exchange)
         once = self.bubble + self.gradients + self.update + self.launches
         return passes + once + self.host.total
 
     @property
     def hidden_exchange(self) -> Seconds | Real:
-        """Return the exchange of one micro-batch that compute hides [s]."""
+        """Communication of one micro-batch that overlaps with compute [s]."""
         return (self.hidden - self.hidden_gradients) / self.micro_batches
 
 
 def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
-    """Return the time of one optimizer step; arrays where the step has arrays."""
+    """Return the time of one optimizer step; arrays for arrays of candidates."""
     layout, layer, dealt = step.layout, layer_pass(step, kernels), stage_layers(step)
     ends = embedding_and_head(step, kernels, layer.head)
     first = stage_pass(step, layer, dealt[0], ends[0])
@@ -615,7 +627,7 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
 
 
 def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Return the exposed sends of an activation and its gradient, for all chunks."""
+    """Return the exposed time to send an activation and its gradient, for all chunks [s]."""
     layout = step.layout
     seen = where(layout.async_sends > 0, kernels.exchange.unhidden_sends, 1.0)
     return 2.0 * send_time(activation_bytes(step), step, kernels) * layout.chunks * seen
@@ -624,10 +636,10 @@ def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
 def _gradient_exchange(
     step: TransformerStep, kernels: Kernels, layers: Real, behind: Seconds | Real
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Return the exposed and the hidden time of gradient reductions and parameter gathers.
+    """Return the exposed and the hidden time of gradient reductions and parameter gathers [s].
 
-    What overlaps hides behind the backward pass of one micro-batch. Copies of the table of tokens
-    on the first and last stage add up their gradients.
+    Overlapped reductions are hidden behind the backward pass of one micro-batch (`behind`). First
+    and last stage reduce the gradients of a tied embedding.
     """
     whole: Seconds | Real = 0.0
     for reduction in gradient_reductions(step, layers):
@@ -642,10 +654,10 @@ def _gradient_exchange(
 def _reduction_time(
     step: TransformerStep, kernels: Kernels, reduction: GradientReduction, messages: Real
 ) -> Seconds | Real:
-    """Return the time of a gradient reduction [s], one message for each layer.
+    """Return the time of a gradient reduction, in `messages` messages [s].
 
-    Where each rank updates its part, gradients are scattered, or summed whole, and updated
-    parameters gathered.
+    If each rank updates a part of the parameters, gradients are reduce-scattered or all-reduced,
+    and updated parameters all-gathered.
     """
     whole = all_reduce_time(
         reduction.there, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
@@ -665,7 +677,7 @@ def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
     Returns
     -------
     float or array
-        Relative change of the step over that of its small kernels.
+        Relative change of the step time over that of its small kernels.
     """
     fitted = kernels.kernel
     longer = replace(fitted, gated=_LONGER * fitted.gated, plain=_LONGER * fitted.plain)
@@ -681,8 +693,8 @@ def network_share(step: TransformerStep, kernels: Kernels) -> Real:
     Returns
     -------
     float or array
-        Logarithm of how much longer the step is where they take 4.5 times as long, over that of
-        4.5.
+        Logarithm of the factor on the step time if these gathers take 4.5 times as long, over the
+        logarithm of 4.5.
     """
     fitted = kernels.exchange
     slower = replace(fitted, network_gradients=fitted.network_gradients / _SLOWER)
@@ -697,7 +709,7 @@ def launch_share(step: TransformerStep, kernels: Kernels) -> Real:
     Returns
     -------
     float or array
-        Logarithm of how much longer the step is where launches take twice as long, over that of 2.
+        Logarithm to base 2 of the factor on the step time if launches take twice as long.
     """
     slower = replace(kernels.launch, factor=2.0 * kernels.launch.factor)
     share: Real = plain(np.log2(_times_as_long(step, kernels, replace(kernels, launch=slower))))

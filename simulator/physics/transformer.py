@@ -1,6 +1,6 @@
 """A transformer's training step on one device: shape, layout, number formats and rates.
 
-Each figure is a number, or an array of candidates. Switches are 0 or 1, so that candidates may
+Each field is a number, or an array over candidates. Switches are 0 or 1, so that candidates may
 differ in them.
 """
 
@@ -30,13 +30,14 @@ from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_comm
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A transformer: `layers` (those that predict further tokens included), widths, vocabulary.
+    """Shape of a transformer: layers, widths, vocabulary.
 
-    `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
-    the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
-    sets of scores are computed, for a `scored_share` of the positions, `attention_share` what
-    windows leave of full attention. `filled` is the mean share of the positions that is computed.
-    `tied`: one table of tokens serves embedding and head.
+    `layers` includes those of multi-token prediction. `head_width` is the head dimension of queries
+    and keys, `value_width` that of values. Latent attention (`latent`) has two ranks and a
+    `rope_width`. `dense_share` is the share of layers with a dense MLP. Logits are computed
+    `scored` times, for a `scored_share` of the positions. `attention_share` is the share of full
+    attention that sliding windows leave. `filled` is the mean share of the sequence that is not
+    padding. `tied` is 1 if embedding and head share one table.
     """
 
     layers: Real
@@ -70,22 +71,22 @@ class Shape:
 
     @cached_property
     def routed(self) -> Real:
-        """Return the share of layers with experts."""
+        """Share of layers with experts."""
         return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Degrees of parallelism, batches, and what is split or overlapped.
+    """Degrees of parallelism, batch sizes, and switches for sharding and overlap.
 
-    `domain` is how many devices one machine joins. `replicas` are copies of the model,
-    `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
-    parameters are gathered layer by layer, and `again` for the backward pass; `sharded_optimizer`:
-    each replica updates its part; either over at most `shard_group` ranks. `offloaded`: optimizer
-    state is on the host. `all_forward`: no backward pass before all micro-batches are through.
-    `by_compute`: stages are dealt layers by what they compute. `scattered_sums`: where each replica
-    updates its part, it gets the sum of that part alone. `imbalance` is the load of the busiest
-    expert rank over the mean one.
+    `domain` is the number of devices in a machine. `replicas` is the number of copies of the model,
+    `micro_batch` their batch size per pass, `micro_batches` the number of passes in a step.
+    `sharded`: parameters are gathered layer by layer, and with `again` once more for the backward
+    pass. `sharded_optimizer`: each replica updates a part of the parameters. Both are over at most
+    `shard_group` ranks. `offloaded`: optimizer state is on the host. `all_forward`: all forward
+    passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
+    time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
+    of the gradients. `imbalance` is the load of the busiest expert rank over the mean load.
     """
 
     devices: Real
@@ -120,9 +121,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """Shares of the forward pass that the backward pass repeats, in a share of `layers`.
+    """Shares of the forward pass that the backward pass repeats, in a share of the `layers`.
 
-    Of `products`, `attention`, `passes` over memory, `exchange` and `launches`.
+    The shares are those of matrix `products`, `attention`, memory-bound kernels (`passes`), tensor-
+    parallel communication (`exchange`) and kernel `launches`.
     """
 
     products: Real = 0.0
@@ -139,16 +141,18 @@ NO_RECOMPUTATION: Final = Recomputation()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Number formats, recomputation and kernels of a training job.
+    """Number formats, recomputation, kernels and adapters of a training job.
 
-    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below 16
-    bit. `optimizer_bytes` are those of state in fp32 for a weight. `recomputation` is what the
-    backward pass of a layer repeats. `fused_softmax`: scale, mask and softmax of unfused attention
-    are one kernel. `waits`: the host waits for the counts of tokens that go to experts.
-    `eager_activation`: the activation of experts is many kernels. `learned` is 0 where the model's
-    own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn: those of
-    queries and values, and of what is `adapted_*`; `joined`: one for projections that are one
-    product. `widened`: frozen weights are stored in less than they compute in.
+    `element` is the size of a stored value [B]. `low` is 1 if linear layers compute below 16 bit,
+    with operands of `width` bytes. `optimizer_bytes` is the fp32 optimizer state per weight.
+    `wide_gradients` is 1 if gradients are accumulated in fp32. `fused_softmax`: scale, mask and
+    softmax of unfused attention are one kernel. `waits`: the host waits for the token counts of
+    experts. `eager_activation`: the activation function of experts is several kernels.
+
+    `learned` is 0 if the model's own parameters are frozen, with `frozen_bytes` each; then LoRA
+    adapters of `rank` are trained: on queries and values, and on the projections with `adapted_*`.
+    `joined`: a fused projection has one adapter. `widened`: frozen weights are stored in lower
+    precision than they are computed in.
     """
 
     element: Bytes | Real = 2.0
@@ -196,12 +200,12 @@ _FREE: Final = InMachine(*(Protocols(0.0, np.inf, 0.0, np.inf) for _ in range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Datasheet of a device: `peak16`, and `peak` at the precision of linear layers.
+    """Datasheet of a device: peak in 16 bit, and at the precision of linear layers.
 
-    `units` compute tiles side by side, `link` is its rate to the others of its machine, `reduce`,
-    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of all
-    the machine's devices in use. `host_link` is its rate to the host where all of them copy at
-    once, `host_memory` that of the machine's memory.
+    `units` is the number of multiprocessors, `link` the rate to the other devices of the machine,
+    with the protocols of each collective in `reduce`, `gather`, `scatter` and `all_to_all`.
+    `network` is the rate of the machine's network for all its devices in use. `host_link` is the
+    rate to the host if all devices copy at once, `host_memory` that of the host's memory.
     """
 
     peak16: FlopsPerSecond | Real
@@ -224,7 +228,7 @@ NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerStep:
-    """One training step as one device sees it."""
+    """One training step of a transformer on one device."""
 
     shape: Shape
     layout: Layout
@@ -252,18 +256,18 @@ et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
 
 
 def of_tokens(model: Model | None) -> bool:
-    """Return whether a model is a transformer over tokens, decoder or encoder."""
+    """Return whether a model is a transformer over tokens (decoder or encoder)."""
     return isinstance(model, Transformer) and model.embedding.tokens > 0
 
 
 def is_classifier(model: Model | None) -> bool:
-    """Return whether a model of images ends in a layer of class scores."""
+    """Return whether an image model ends in a classification head."""
     is_known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
     return is_known and learning_head(model) > 0.0
 
 
 def learning_head(model: Model | None) -> float:
-    """Return the parameters of the layer of scores, where the model states them."""
+    """Return the number of parameters of the model's head; 0 if the model does not state it."""
     return model.head_parameters if isinstance(model, ConvNet | Transformer) else 0.0
 
 
@@ -281,7 +285,7 @@ def kernels_of(scenario: Scenario) -> Kernels:
     Raises
     ------
     NotModelled
-        If there are none.
+        If no kernels were fitted.
     """
     kernels = scenario.job.software.kernels
     if kernels is None or not kernels.of_layers:
@@ -291,10 +295,10 @@ def kernels_of(scenario: Scenario) -> Kernels:
 
 
 def describe_memory(scenario: Scenario) -> TransformerStep:
-    """Return what one device of a job holds in a training step, without its rates.
+    """Return the training step of one device for its memory, without the device's rates.
 
-    A model that is not a transformer is described as a `WHOLE`. Samples are as long as the longest,
-    which memory has to hold.
+    A model that is not a transformer is described as `WHOLE`. All samples have the maximum sequence
+    length, as memory must suffice for it.
     """
     job = scenario.job
     if not isinstance(job.model, Transformer) or job.train.head_only:
@@ -308,12 +312,12 @@ def describe_memory(scenario: Scenario) -> TransformerStep:
 
 @cached(most=16)
 def transformer_step(scenario: Scenario) -> TransformerStep:
-    """Return what one device of a job computes and sends in a step.
+    """Return the shape, layout, work and device of a job's training step.
 
     Raises
     ------
     NotModelled
-        If the model is not a transformer, or there is no accelerator.
+        If the model is not a transformer, or the machine has no accelerator.
     """
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     model = job.model
@@ -419,7 +423,7 @@ def accumulation_precision(job: Job) -> Precision:
 
 
 def _common_work(job: Job) -> Work:
-    """Return the number formats, which do not depend on the model."""
+    """Return the number formats of a job, which do not depend on its model."""
     train, gathered = job.train, job.parallelism.gather_precision
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     low = train.precision in NARROW
@@ -436,7 +440,10 @@ def _common_work(job: Job) -> Work:
 
 
 def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
-    """Return the width of gathered parameters, of frozen ones their storage width [B]."""
+    """Return the size of an element of gathered parameters [B].
+
+    Frozen parameters are gathered in their storage format.
+    """
     if stated is not None:
         return max(stated.bytes_per_element, 1.0)
     if train.adapters is None or train.frozen_precision is None:
@@ -445,7 +452,7 @@ def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Byte
 
 
 def _learning(work: Work, train: Train) -> Work:
-    """Add the trainable share and the storage format of frozen weights."""
+    """Return the work with trainable adapters and the storage format of frozen weights."""
     adapters, stored, element = train.adapters, train.frozen_precision, work.element
     width = element if stored is None else stored_width(stored)
     if adapters is None:
@@ -465,7 +472,7 @@ def _learning(work: Work, train: Train) -> Work:
 
 
 def stored_width(precision: Precision) -> Bytes:
-    """Return the bytes of a frozen weight as stored, scales included [B]."""
+    """Return the size of a frozen weight as stored, quantization scales included [B]."""
     scales = _SCALES if precision is Precision.FP4 else 0.0
     return precision.bytes_per_element + scales
 
@@ -495,7 +502,7 @@ def work_of(job: Job, model: Transformer) -> Work:
 
 
 def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
-    """Return the shares of the forward pass that a job's backward pass repeats."""
+    """Return the shares of the forward pass that the job's backward pass repeats."""
     full = train.recompute is Recompute.FULL
     operators = train.recompute is Recompute.OPERATORS
     scores = train.recompute is Recompute.SELECTIVE and not fused_attention
@@ -532,13 +539,16 @@ def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gp
 
 
 def peak_of_values(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """Return the device's peak in the storage format, 16 bit for narrower ones [FLOP/s]."""
+    """Return the device's peak in a precision [FLOP/s]; in bf16 if it is below 16 bit."""
     wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
     return gpu.peak[gpu.fallback.get(wide, wide)]
 
 
 def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
-    """Return a device's rate to its host while all in use copy [B/s]; switches share uplinks."""
+    """Return a device's rate to its host if all used devices copy at once [B/s].
+
+    Devices below a PCIe switch share its uplink.
+    """
     if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
         return np.inf
     below = [(sum(gpu < used for gpu in each.gpus), each.uplink.rate) for each in host.switches]
@@ -549,7 +559,7 @@ def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
 def _network(host: Host, used: int) -> BytesPerSecond | Real:
     """Return the network rate of a machine that its accelerators in use can reach [B/s].
 
-    Where there are as many cards as accelerators, each has its own.
+    If there are as many network cards as accelerators, each accelerator uses its own.
     """
     if host.network is None:
         return np.inf

@@ -1,5 +1,5 @@
-"""Faces of a prediction: terminal text, JSON, timeline, explanation.
+"""Reports: predictions and studies as text, Markdown, HTML, JSON, CSV, timelines and plots.
 
-A report renders what `results` holds and `metrics` names. It decides on words and layout, never
-on a figure.
+A report renders values of `results` under the names of `metrics`. It decides on words and layout,
+and computes no values.
 """

@@ -1,4 +1,4 @@
-"""The advice on workers and prefetch (``plan advise input``)."""
+"""The report of ``plan advise input``: recommended workers and prefetch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ DIGITS: Final = 3
 
 
 def document(found: Advice, next_steps: Sequence[str] = ()) -> Document:
-    """Return the advice: the answer first, then the settings around it, then other changes."""
+    """Return the advice as a document: the recommendation, nearby settings, other changes.
+
+    `next_steps` are the texts of other changes, best first.
+    """
     base = found.base.prediction
     scenario = None if base is None else base.scenario
     title = "" if scenario is None else f"{scenario.name}: {scenario.title}"
@@ -65,7 +68,7 @@ def _answer(found: Advice) -> Iterator[str]:
 
 
 def _only_prepares(setting: Setting) -> bool:
-    """Return whether the job prepares data, so that no device waits for them."""
+    """Return True if the job prepares data, so that no device waits for batches."""
     after = setting.prediction
     return after is not None and after.scenario.job.mode is Mode.PREPARE
 
@@ -182,7 +185,7 @@ def _mark(found: Advice, setting: Setting) -> str:
 
 
 def _table(found: Advice) -> Table:
-    """Return a row for each setting, in SI units; waiting as a share of the time."""
+    """Return a row for each setting, in SI units; data stalls as a share of the time."""
     head = (
         *("input.workers", "input.prefetch", "step_time_s.mean", "throughput_samples_per_s"),
         *("data_stall_share", "host_ram_bytes.total", "fits.host", "mark", "reason"),

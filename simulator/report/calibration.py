@@ -1,4 +1,4 @@
-"""Calibrations (``plan calibrate``): parameters, intervals, errors, identifiability."""
+"""The report of ``plan calibrate``: parameters, intervals, errors, identifiability."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def document(
     tried: Sequence[Tried] = (),
     written: str | None = None,
 ) -> Document:
-    """Return a calibration.
+    """Return a calibration as a document.
 
     Parameters
     ----------
     calibrated : Calibrated
-        The answer.
+        The calibration.
     worst : int
-        Number of rows with the largest errors that are listed.
+        Number of rows to list, those with the largest errors.
     tried : sequence of Tried
-        Factors that were fitted alone to find the one that is fitted here.
+        Factors fitted one at a time, of which the first is the one fitted in `calibrated`.
     written : str, optional
-        The file that was written.
+        Path of the overlay that was written.
     """
     samples = calibrated.samples
     rows = _count(samples.envelope.rows, "row")
@@ -80,7 +80,7 @@ def document(
 
 
 def _tried(tried: Sequence[Tried]) -> tuple[Table | None, Notes]:
-    """Return the factors that were tried, likeliest first, with the error that each leaves."""
+    """Return a table of the factors fitted one at a time with errors, best first, and notes."""
     rows = [
         (
             one.kind.name,
@@ -216,7 +216,7 @@ def _span(ends: Sequence[int]) -> str:
 
 
 def _table(calibrated: Calibrated) -> Table:
-    """Return a row for each parameter; values are in SI units."""
+    """Return a row for each parameter, in SI units."""
     head = ("parameter", "value", "unit", "p10", "p90", "start", "low", "high", "stands")
     return Table(head=head, rows=tuple(_cells(one) for one in calibrated.estimates))
 
@@ -235,7 +235,7 @@ def _stands(one: Estimate) -> str:
 
 
 def as_object(calibrated: Calibrated) -> dict[str, Any]:
-    """Return the calibration as plain values."""
+    """Return the calibration as a JSON-serializable dict."""
     known, samples = calibrated.identifiability, calibrated.samples
     return {
         "schema": SCHEMA,
@@ -291,7 +291,7 @@ _RUN_HEAD: Final = ("run", "figure", "measured", "before", "fitted")
 
 
 def service_document(found: CalibratedService) -> Document:
-    """Return the calibration of a service: its factors, and the errors before and after."""
+    """Return the calibration of a service as a document: factors, and errors before and after."""
     before, after = _mean_error(found, "before"), _mean_error(found, "fitted")
     runs = len({one.row for one in found.seen})
     title = (

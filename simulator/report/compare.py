@@ -1,4 +1,4 @@
-"""Jobs or services next to each other (``plan compare``): differences, figures, prices."""
+"""The report of ``plan compare``: differences, metrics and prices of jobs or services."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ ServiceSide: TypeAlias = Side[ServicePrediction]
 
 
 def document(sides: Sequence[Side[Any]]) -> Document:
-    """Return jobs, or services, next to each other; ratios are to the first."""
+    """Return a comparison of jobs, or of services, as a document; ratios are to the first one."""
     of_services = [side for side in sides if isinstance(side.prediction, ServicePrediction)]
     of_jobs = [side for side in sides if isinstance(side.prediction, Prediction)]
     if of_services:
@@ -136,7 +136,7 @@ def _labelled_heads(sides: Sequence[Side[Any]]) -> tuple[str, ...]:
 
 
 def _text(side: Side[Any], name: str) -> str | None:
-    """Return the value of a key as text; None if the side has no such key."""
+    """Return the value of a key as text; None if the scenario does not have the key."""
     value = side.inputs.get(name)
     return None if value is None else value.text
 
@@ -159,14 +159,14 @@ def _keys_object(sides: Sequence[Side[Any]]) -> dict[str, list[str | None]]:
 def with_ratios(
     texts: Sequence[str], values: Sequence[float | None], *, is_share: bool
 ) -> Iterator[str]:
-    """Yield figures; those that differ from the first with their ratio to it.
+    """Yield the text of each side; those that differ from the first side with their ratio to it.
 
     Parameters
     ----------
     texts, values : sequences
-        One of each side; no value: its text stands alone.
+        Text and value of each side; no ratio is shown if the value is None.
     is_share : bool
-        Whether they are shares, whose ratios say nothing.
+        True for shares of a whole, which are shown without ratios.
 
     Examples
     --------
@@ -181,12 +181,12 @@ def with_ratios(
 
 
 def times(ratio: float) -> str:
-    """Return a ratio; one close to 1 has a digit more."""
+    """Format a ratio to two digits; to three if it is close to 1."""
     return significant(ratio, 3 if abs(ratio - 1.0) < CLOSE else 2)
 
 
 def saved_text(saved: float) -> str:
-    """Return a relative saving in words.
+    """Describe a relative saving.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _ratio_of(ratio: float, what: str, equal: str) -> str:
 
 
 def even_text(even: RentOrBuy) -> str:
-    """Return the break-even of buying over renting in words."""
+    """Describe the break-even of buying over renting."""
     if even.utilization > 1.0:
         return "renting is cheaper at any utilization"
     hours = even.utilization * MONTH / HOUR
@@ -269,7 +269,7 @@ def _figure_rows(sides: Sequence[JobSide]) -> list[tuple[str, ...]]:
 
 
 def _said_before(metric: str, sides: Sequence[JobSide], values: Sequence[float | None]) -> bool:
-    """Return whether another row says the same."""
+    """Return True if a metric repeats another row, or does not apply to these jobs."""
     if metric == "step_split_s.data_stall":
         devices = [side.prediction.timing.accelerator_utilization for side in sides]
         return all(device is None for device in devices)
@@ -283,7 +283,7 @@ def _said_before(metric: str, sides: Sequence[JobSide], values: Sequence[float |
 
 
 def _metric_called(metric: str, sides: Sequence[JobSide]) -> str:
-    """Return the label of a metric: owned machines have no rent, inference has no steps."""
+    """Return the label of a metric; it has no rent for owned machines, no steps for inference."""
     if metric == "cost.usd_per_h" and any(
         side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides
     ):
@@ -333,7 +333,7 @@ def _rules(sides: Sequence[JobSide]) -> Iterator[str]:
 
 
 def _rent_or_buy(sides: Sequence[JobSide]) -> Iterator[str]:
-    """Yield, for every owned side, the break-even with the cheapest rented one."""
+    """Yield the break-even of each owned side with the cheapest rented side."""
     predictions = [side.prediction for side in sides]
     for number, owned in enumerate(predictions, start=1):
         cheapest = cheapest_rent(owned, predictions)
@@ -375,7 +375,7 @@ def _published_figure(metric: str, value: float) -> str:
 
 
 def _jobs_table(sides: Sequence[JobSide]) -> Table:
-    """Return a row for each key that differs and for each figure, in SI units."""
+    """Return a row for each key that differs and for each metric, in SI units."""
     rows: list[tuple[Cell, ...]] = [
         ("key", name, "", *(_text(side, name) for side in sides)) for name in differing(sides)
     ]
@@ -476,12 +476,12 @@ def _service_sections(sides: Sequence[ServiceSide]) -> tuple[Section, ...]:
 
 
 def _cautions(side: ServiceSide) -> tuple[str, ...]:
-    """Return the warnings of a prediction that its verdict does not hold."""
+    """Return the warnings of a prediction; none if overloaded, as its verdict states that."""
     return () if side.prediction.answered is None else side.prediction.warnings
 
 
 def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
-    """Return a row for each figure that a side has, and one below it with the intervals."""
+    """Return a row for each metric, and a row below with the 80% intervals."""
     lines: list[tuple[str, ...]] = []
     for name, shown in {**SERVICE_FIGURES, **_utilizations(sides)}.items():
         values = [service_figures(side.prediction).get(name) for side in sides]
@@ -499,7 +499,7 @@ def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
 
 
 def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, ServiceFigure]:
-    """Return utilizations of resources that are not idle on all sides."""
+    """Return the utilization metrics of resources that are not idle on every side."""
     names = dict.fromkeys(
         name
         for side in sides
@@ -539,7 +539,7 @@ def _share(name: str, side: ServiceSide, share: float) -> str:
 
 
 def _band(name: str, shown: ServiceFigure, side: ServiceSide) -> str:
-    """Return the 80% interval of a figure; empty without one."""
+    """Return the 80% interval of a metric; an empty string if it has none."""
     ends = side.prediction.interval.get(name)
     if ends is None or ends["p10"] == ends["p90"]:
         return ""
@@ -569,7 +569,7 @@ def _service_rule(found: ServiceRatio) -> str:
 
 
 def _prices(side: ServiceSide) -> tuple[str, ...]:
-    """Return the listed price of the machines."""
+    """Return a note on the listed price of the machines; empty if there is none."""
     service = side.prediction.service
     price = listed_price(service, service.group)
     if price is None or service.owned is not None:
@@ -580,7 +580,7 @@ def _prices(side: ServiceSide) -> tuple[str, ...]:
 
 
 def _services_table(sides: Sequence[ServiceSide]) -> Table:
-    """Return a row for each key that differs and for each figure, in SI units."""
+    """Return a row for each key that differs and for each metric, in SI units."""
     rows: list[tuple[Cell, ...]] = [
         ("key", name, *(_text(side, name) for side in sides)) for name in differing(sides)
     ]

@@ -1,14 +1,14 @@
-"""The report model: an answer of `plan` as a document, before any layout.
+"""The report model: the result of a command as a document, independent of layout.
 
-Every report module has one function `document` that builds the `Document` of its answer: a title,
-what was asked, a verdict, and sections of items. Values in it are texts with their units and, where
-they are known, their 80% intervals (`report.numbers`); names are those of `report.labels`. The
-document also carries the machine-readable form of the same answer, made only when it is wanted:
-the object of ``--json`` (names and SI units that scripts rely on) and the table of ``--csv``.
+Every report module has a function `document` that builds the `Document` of its result: title,
+settings, verdict, and sections of items. Values in it are text with units and, where known, 80%
+intervals (`report.numbers`); names are those of `report.labels`. The document also has functions
+that return the machine-readable form of the same result: the object of ``--json`` (names and SI
+units that scripts rely on) and the table of ``--csv``.
 
-`render` turns a document into text (`report.text`), Markdown (`report.markdown`), CSV or
-JSON. The HTML pages (`report.html`) show the same rows, bars and tables next to their drawings,
-which do not belong to this model.
+`render` converts a document to text (`report.text`), Markdown (`report.markdown`), CSV or JSON. The
+HTML pages (`report.html`) contain the same items next to drawings, which are not part of this
+model.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Row: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of cells under a head; each row is as long as the head, which may be empty.
+    """Rows of cells under a head; the head may be empty, otherwise each row is as long as it.
 
-    `align` has one of ``<`` and ``>`` for each column; by default columns of numbers are aligned
-    to the right.
+    `align` has ``<`` or ``>`` for each column; by default columns of numbers are aligned to the
+    right.
     """
 
     head: tuple[str, ...]
@@ -46,14 +46,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Labelled texts, wrapped below themselves."""
+    """Pairs of a label and a text; long texts are wrapped."""
 
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A labelled bar from `start` to `start + length`, both shares of a full bar's width."""
+    """A labelled bar from `start` to `start + length`, fractions of the full width.
+
+    `share` is a text next to `value`.
+    """
 
     label: str
     value: str
@@ -65,21 +68,21 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Bars below each other."""
+    """Bars in rows below each other."""
 
     bars: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """Sentences, each on lines of its own."""
+    """Sentences, each in a line of its own."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """Things to do, the best first; numbered where there are several."""
+    """Recommended actions, best first; numbered if there are several."""
 
     texts: tuple[str, ...]
 
@@ -96,7 +99,7 @@ Item: TypeAlias = Table | Rows | Bars | Notes | Actions | Code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Items under a title; without a title they follow what stands above."""
+    """Items under a title; without a title they continue the preceding section."""
 
     title: str
     items: tuple[Item, ...]
@@ -104,20 +107,20 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """An answer.
+    """The result of a command.
 
     Attributes
     ----------
     title : str
-        What the answer is about; may be empty.
+        Name of the scenario or subject; may be empty.
     question : tuple of Row
-        What was asked.
+        The settings that the result is for.
     verdict : tuple of str
-        The answer in a few sentences, a paragraph each.
+        The result in a few sentences, a paragraph each.
     sections : tuple of Section
-        All else.
+        The details.
     preface : tuple of Section
-        What stands before the title.
+        Sections before the title.
     data : callable
         Returns the object that ``--json`` prints: dictionaries, lists, strings, finite numbers.
     table : callable
@@ -134,29 +137,29 @@ class Document:
 
 
 def section(title: str, *items: Item | None) -> tuple[Section, ...]:
-    """Return a section of those items that hold anything; nothing if none does."""
+    """Return a tuple with a section of the items that are not empty; an empty tuple if all are."""
     filled = tuple(item for item in items if item is not None and not is_empty(item))
     return (Section(title=title, items=filled),) if filled else ()
 
 
 def notes(texts: Iterable[str]) -> Notes:
-    """Return the texts that are not empty as notes."""
+    """Return the non-empty texts as notes."""
     return Notes(texts=tuple(text for text in texts if text))
 
 
 def rows(pairs: Iterable[Row]) -> Rows:
-    """Return the rows whose text is not empty."""
+    """Return the pairs whose text is not empty as rows."""
     return Rows(rows=tuple((label, text) for label, text in pairs if text))
 
 
 def grid(head: Sequence[str], cells: Iterable[Sequence[Cell]], align: str = "") -> Table | None:
-    """Return a table; None without rows."""
+    """Return a table; None if it has no rows."""
     rows = tuple(tuple(row) for row in cells)
     return Table(head=tuple(head), rows=rows, align=align) if rows else None
 
 
 def tabled(columns: Columns[Thing], things: Iterable[Thing], align: str = "") -> Table:
-    """Return a table with a row for each thing.
+    """Return a table with a row for each of `things`; `columns` maps heads to getters.
 
     Examples
     --------
@@ -168,7 +171,7 @@ def tabled(columns: Columns[Thing], things: Iterable[Thing], align: str = "") ->
 
 
 def record(columns: Columns[Thing], thing: Thing) -> dict[str, Any]:
-    """Return the value of each column for a thing, by name.
+    """Apply the getter of each column to `thing`; return the values by name.
 
     Examples
     --------
@@ -179,7 +182,7 @@ def record(columns: Columns[Thing], thing: Thing) -> dict[str, Any]:
 
 
 def listed(texts: Iterable[str], most: int, rest: str = "{} more") -> list[str]:
-    """Return the first `most` texts, and how many others there are.
+    """Return the first `most` texts, and a line with the number of others, formatted by `rest`.
 
     Examples
     --------
@@ -192,7 +195,7 @@ def listed(texts: Iterable[str], most: int, rest: str = "{} more") -> list[str]:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Return the first `most` names in a line, and how many others there are.
+    """Join the first `most` names with commas, and add the number of others.
 
     Examples
     --------
@@ -204,7 +207,7 @@ def some_of(names: Sequence[str], most: int) -> str:
 
 
 def is_empty(item: Item) -> bool:
-    """Return whether an item holds nothing to show."""
+    """Return True if an item has no content."""
     match item:
         case Table() | Rows():
             return not item.rows
@@ -217,7 +220,7 @@ def is_empty(item: Item) -> bool:
 
 
 def sides(table: Table) -> str:
-    """Return the alignment of each column: as stated, else numbers to the right."""
+    """Return the alignment of each column; by default columns of numbers to the right."""
     wide = len(table.head or table.rows[0])
     return table.align or "".join("<" if _is_text(table.rows, i) else ">" for i in range(wide))
 
@@ -227,7 +230,7 @@ def _is_text(rows: Sequence[Sequence[Cell]], column: int) -> bool:
 
 
 class Format(StrEnum):
-    """The format of an answer on standard output."""
+    """Output format of a result."""
 
     TABLE = "table"
     JSON = "json"
@@ -236,16 +239,16 @@ class Format(StrEnum):
 
 
 def render(document: Document, form: Format | str, *, width: int | None = None) -> str:
-    """Return a document in a format, without a final line end.
+    """Render a document in a format, without a final newline.
 
     Parameters
     ----------
     document : Document
-        The answer.
+        The document.
     form : Format or str
         The format, or its name.
     width : int
-        Columns of text; those of a report by default.
+        Width of text in columns; by default that of a report.
     """
     match Format(form):
         case Format.JSON:
@@ -263,7 +266,7 @@ def render(document: Document, form: Format | str, *, width: int | None = None) 
 
 
 def as_json(tree: object) -> str:
-    """Return JSON text without NaN or Infinity: numbers that are not finite become null."""
+    """Return JSON text in which numbers that are not finite are null."""
     return json.dumps(_finite(tree), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -276,7 +279,7 @@ def _finite(value: object) -> object:
 
 
 def as_csv(table: Table) -> str:
-    r"""Return the table as CSV, without a final line end.
+    r"""Return a table as CSV, without a final newline.
 
     Examples
     --------

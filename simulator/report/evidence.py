@@ -1,4 +1,4 @@
-"""The accuracy of predictions (``plan validate``): errors by family, and the nearest rows."""
+"""The report of ``plan validate``: errors of predictions by family, and the nearest rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ LEGEND: Final = (
 
 
 def document(found: Validated, worst: int = 0) -> Document:
-    """Return a validation; with the `worst` rows of all sets if any."""
+    """Return a validation as a document, with the `worst` rows, those with the largest errors."""
     rows = worst_rows(found.judged, worst)
     return Document(
         sections=(
@@ -88,8 +88,8 @@ def document(found: Validated, worst: int = 0) -> Document:
 
 
 def set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
-    """Yield the sections of a set: its tables, tolerances, constants, and rows left out."""
-    source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
+    """Yield the sections of a measurement set: errors, tolerances, constants, rows left out."""
+    source = f"{len(one.rows):,} rows. {one.source}, {one.date}"
     yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
     own = [f for f in (*found.families, *found.totals) if f.set == one.name]
     yield from section(
@@ -118,7 +118,7 @@ def _tables(found: Validated, one: MeasurementSet) -> Iterator[Item | None]:
 
 
 def shown_families(found: Validated, one: MeasurementSet, metric: str) -> list[Family]:
-    """Return the families of a set's metric, and their total where there are several."""
+    """Return the families of rows of a set with scores, and the total if there are several."""
     families = [f for f in found.families if (f.set, f.metric) == (one.name, metric)]
     totals = [t for t in found.totals if (t.set, t.metric) == (one.name, metric)]
     return [*families, *(totals if len({family.name for family in families}) > 1 else [])]
@@ -130,7 +130,7 @@ def _metric_text(one: MeasurementSet, metric: str) -> str:
 
 
 def cells(family: Family) -> tuple[str, ...]:
-    """Return the cells of a family below `HEAD`."""
+    """Return the cells of a family under the columns `HEAD`."""
     name = _called(family)
     name = name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}~"
     head = (name, str(family.split))
@@ -157,7 +157,7 @@ def _called(family: Family) -> str:
 
 
 def share(value: float) -> str:
-    """Return an error as per cent.
+    """Format an error as a percentage.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def share(value: float) -> str:
 
 
 def tolerance_rows(families: Sequence[Family]) -> Iterator[tuple[str, ...]]:
-    """Yield what each family reached, what is allowed, and the target."""
+    """Yield the error that each family reached, the allowed error, and the target."""
     for family in families:
         for tolerance in family.tolerances:
             for level in LEVELS:
@@ -188,7 +188,7 @@ def _level_row(family: Family, tolerance: Tolerance, level: str) -> Iterator[tup
 
 
 def exact(value: float) -> str:
-    """Return a tolerance as per cent, to three digits.
+    """Format a tolerance as a percentage to three digits.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def exact(value: float) -> str:
 
 
 def band_texts(found: Bands | None) -> list[str]:
-    """Return how many measured values are within their intervals, and the interval score."""
+    """Return sentences with the coverage of the 80% intervals and their interval score."""
     if found is None:
         return []
     (low, high), (least, most) = COVERAGE, FAMILY_COVERAGE
@@ -239,7 +239,7 @@ def _count(number: int) -> str:
 
 
 def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
-    """Return cells below `WORST_HEAD` of the rows with the largest absolute errors, worst first."""
+    """Return the rows with the largest absolute errors, largest first, under `WORST_HEAD`."""
     rows = []
     for one in sorted(judged, key=lambda one: -abs(one.error))[:worst]:
         known, point = measurable(one.metric), one.point
@@ -254,13 +254,13 @@ def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
 
 
 def over_texts(found: Validated) -> Iterator[str]:
-    """Yield the families over their tolerance, and by what."""
+    """Yield the families that exceed their tolerance, with the excess."""
     for family in found.over:
         yield f"{family.set}, {_called(family)}, {family.metric}: {'; '.join(family.over)}"
 
 
 def _table(found: Validated) -> Table:
-    """Return all families, each set's total after them; errors are fractions."""
+    """Return a row for each family, below them the total of each set; errors as fractions."""
     families = [
         family
         for one in found.sets
@@ -271,7 +271,7 @@ def _table(found: Validated) -> Table:
 
 
 def _score(name: str) -> Callable[[Family], Any]:
-    """Return the getter of a score of families, None for those without rows."""
+    """Return a getter of a score of a family; it returns None for a family without rows."""
     return lambda family: getattr(family.score, name, None)
 
 
@@ -326,11 +326,11 @@ _SET: Final[Columns[MeasurementSet]] = {
     "title": lambda one: one.title,
     "rows": lambda one: len(one.rows),
     "metrics": lambda one: list(one.metrics),
-    "split": lambda one: str(one.split_rule),
+    "split": lambda one: str(one.split),
     "baseline": lambda one: str(one.baseline),
-    "source": lambda one: one.source.reference,
-    "date": lambda one: one.source.date,
-    "verified": lambda one: one.source.verified,
+    "source": lambda one: one.source,
+    "date": lambda one: one.date,
+    "verified": lambda one: one.verified,
 }
 _ROW: Final[Columns[Judged]] = {
     "id": lambda one: one.id,
@@ -357,9 +357,9 @@ _LEFT: Final[Columns[Left]] = {
 
 
 def as_object(found: Validated) -> dict[str, Any]:
-    """Return the validation as plain values.
+    """Return the validation as a JSON-serializable dict.
 
-    Errors are fractions; null: unknown. A family is listed once for each split and metric.
+    Errors are fractions; null: unknown. There is one entry for each family, split and metric.
     """
     bands = found.bands
     return {
@@ -395,7 +395,7 @@ def as_object(found: Validated) -> dict[str, Any]:
 
 
 def near_document(found: Neighbourhood) -> Document:
-    """Return the measured rows most like a scenario, and the error there."""
+    """Return the measured rows most similar to a scenario as a document, with their errors."""
     said = about(found) if found.rows else "No measured row could be compared with the scenario."
     return Document(
         verdict=(said,),
@@ -441,7 +441,7 @@ def _near_text(near: Near) -> str:
 
 
 def about(found: Neighbourhood) -> str:
-    """Return how many rows are listed, and the meaning of a distance."""
+    """Describe the number of rows and the unit of distance."""
     rows = "measured row" if len(found.rows) == 1 else f"{len(found.rows)} measured rows"
     return (
         f"The {rows} most like {printable(found.scenario)}, of "
@@ -451,7 +451,7 @@ def about(found: Neighbourhood) -> str:
 
 
 def headline(prediction: Prediction, found: Neighbourhood) -> str:
-    """Return what was measured at this very configuration, if anything."""
+    """Describe measurements of this very configuration; empty if there are none."""
     here = measured_here(prediction, found)
     if not here:
         return ""
@@ -467,13 +467,13 @@ def headline(prediction: Prediction, found: Neighbourhood) -> str:
 
 
 def apart(near: Near) -> str:
-    """Return the differences of a row by feature."""
+    """Describe the differences between a row and the scenario, by feature."""
     features = "; ".join(f"{name} {what}" for name, what in near.apart.items())
     return f"differs in {features}" if features else "no difference"
 
 
 def score_texts(found: Neighbourhood) -> list[str]:
-    """Return the errors of the rows within reach, by metric."""
+    """Return the errors of the rows within reach, one text for each metric."""
     within = sum(near.distance <= found.reach for near in found.rows)
     if not within:
         return [f"unknown: no measured row is within a distance of {found.reach:.1f}"]
@@ -487,7 +487,7 @@ def score_texts(found: Neighbourhood) -> list[str]:
 
 
 def _near_table(found: Neighbourhood) -> Table:
-    """Return a row for each metric that was measured at each of the nearest rows."""
+    """Return a row for each of the nearest rows and each metric measured there."""
     head = ("set", "row", "family", "split", "distance", "metric", "measured", "predicted")
     rows: list[tuple[Cell, ...]] = []
     for near in found.rows:
@@ -501,7 +501,7 @@ def _near_table(found: Neighbourhood) -> Table:
 
 
 def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
-    """Return the accuracy document in Markdown, with a final line end; unseen series come first."""
+    """Return the accuracy document in Markdown, with a final newline; unseen series come first."""
     from simulator.report.unseen import page
 
     about_it = (
@@ -518,7 +518,7 @@ def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
 
 
 def _set_page(found: Validated, one: MeasurementSet) -> str:
-    source = f"{one.source.reference}, {one.source.date}"
+    source = f"{one.source}, {one.date}"
     parts = [f"### {one.name}\n", f"{escaped(one.title)}. {len(one.rows):,} rows.\n"]
     parts.append(f"Source: {escaped(source)}.\n")
     for metric in one.metrics:

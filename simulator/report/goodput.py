@@ -1,4 +1,4 @@
-"""Long runs with interruptions (``plan goodput``), and campaigns of them on a shared pool."""
+"""The reports of ``plan goodput`` and ``plan campaign``: long runs, alone and on a shared pool."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MIN_SHARE: Final = 0.0005
 
 
 def document(found: Outlook) -> Document:
-    """Return the outlook of a long run."""
+    """Return the outlook of a long run as a document."""
     return Document(
         verdict=(_verdict(found),),
         sections=(
@@ -98,7 +98,10 @@ _NAMES: Final = {0.5: "median"}
 
 
 def _zones(found: Outlook, where: str) -> Iterator[str]:
-    """Yield the range of the finish over zones of which only means of outages are known."""
+    """Yield the 80% range of the finish over zones, if only mean outage times of zones are known.
+
+    `where` is the purchase option, as the start of the sentence.
+    """
     ends = [
         f"{_NAMES.get(quantile, f'{quantile:.0%}')} {joined(_time(low), _time(high))}"
         for quantile, (low, high) in found.finish_range.items()
@@ -118,7 +121,7 @@ def _prices(found: Outlook) -> Iterator[str]:
 
 
 def _ways(ways: Sequence[Way]) -> Table | None:
-    """Return the ways to buy that can be simulated."""
+    """Return a table of the purchase options that can be simulated."""
     known = [(way, way.outlook) for way in ways if way.outlook is not None]
     deadline = any(found.in_time is not None for _, found in known)
     head = ("", "goodput", "finish (50%)", "(90%)", "bill (50%)", "(90%)", "cheapest", "in time")
@@ -158,7 +161,7 @@ def _way_notes(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def cheapest(ways: Sequence[Way]) -> Iterator[str]:
-    """Yield the ways to buy with the probability that each is the cheapest, if any is known."""
+    """Yield one line with the probability of each purchase option to be the cheapest, if known."""
     chances = [(way.cheapest, way_called(way)) for way in ways if way.cheapest]
     ranked = [f"{name} ({percent(chance)})" for chance, name in sorted(chances, reverse=True)]
     if ranked:
@@ -166,7 +169,7 @@ def cheapest(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def way_called(way: Way) -> str:
-    """Return the label of a way to buy."""
+    """Return the label of a purchase option."""
     return "spot and on-demand" if way.fallback else str(way.purchase)
 
 
@@ -206,7 +209,7 @@ def _checkpoints(found: Outlook) -> Iterator[str]:
 
 
 def _between(found: Outlook) -> str:
-    """Return the 80% interval of the time that training waits, unless that is stated."""
+    """Return the 80% interval of the blocking time of a checkpoint; empty if the time is stated."""
     waits, off = found.saving.blocking, math.exp(P90 * found.write_doubt)
     if not waits or off == 1.0:
         return ""
@@ -225,7 +228,7 @@ def notes_of(found: Outlook) -> Iterator[str]:
 
 
 def rows(found: Outlook) -> list[Row]:
-    """Return the outlook as rows of the report of a prediction."""
+    """Return the outlook as labelled rows of the report of ``plan simulate``."""
     parts = [f"{name} {share}" for name, share in _parts(found) if name != USEFUL]
     rest = f"; rest: {', '.join(parts)}" if parts else ""
     lines = [("Goodput", f"{percent(found.goodput)} of the time is useful work{rest}")]
@@ -251,13 +254,13 @@ def rows(found: Outlook) -> list[Row]:
 
 
 def _chances(texts: Sequence[str]) -> str:
-    """Return quantiles in a line."""
+    """Join the texts of the quantiles, each with its probability."""
     names = (_NAMES.get(q, f"{q:.0%}") for q in QUANTILES)
     return ", ".join(f"{text} ({name})" for text, name in zip(texts, names, strict=True))
 
 
 def as_object(found: Outlook) -> dict[str, Any]:
-    """Return the outlook as plain values; null: never."""
+    """Return the outlook as a JSON-serializable dict; null: never, or unknown."""
     known = found.intervals
     return {
         "schema": SCHEMA,
@@ -315,7 +318,7 @@ def _finite(value: float) -> float | None:
 
 
 def _table(found: Outlook) -> Table:
-    """Return quantiles and parts, one figure a row, in SI units."""
+    """Return quantiles and shares, one value per row, in SI units."""
     lines: list[tuple[Cell, ...]] = [("goodput", found.goodput, "")]
     lines += [(f"finish p{q * 100:.0f}", _finite(time), "s") for q, time in found.finish.items()]
     bills = {} if found.bill is None else found.bill
@@ -360,7 +363,7 @@ _QUEUED_ROW: Final[Columns[Queued]] = {
 
 
 def campaign_document(found: CampaignOutlook) -> Document:
-    """Return the outlook of a campaign: several long runs on one pool of machines."""
+    """Return the outlook of a campaign as a document."""
     order = "first come, first served" if found.order.value == "fifo" else "by priority"
     said = (
         f"{found.machines} machines, {order}: all jobs finish within {_time(found.ends[0.5])} (50% "
@@ -389,7 +392,7 @@ def campaign_document(found: CampaignOutlook) -> Document:
 
 
 def _named(values: Mapping[float, float] | None) -> dict[str, float | None] | None:
-    """Return quantiles by name, None where they are infinite or unknown."""
+    """Return quantiles by name such as ``p50``; None if infinite or unknown."""
     if values is None:
         return None
     return {f"p{q * 100:.0f}": _finite(value) for q, value in values.items()}

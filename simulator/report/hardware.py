@@ -1,4 +1,4 @@
-"""Hardware profiles (``plan hardware``): lists, one profile, differences, and the age of prices."""
+"""The reports of ``plan hardware``: lists of profiles, one profile, differences, age of prices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Column: TypeAlias = tuple[str, str, Callable[[Index], str]]
 
 
 def _at(*keys: str, otherwise: str = NOTHING) -> Callable[[Index], str]:
-    """Return a cell that shows the first of these figures the profile has."""
+    """Return a function that formats the first of these values that a profile has."""
 
     def cell(index: Index) -> str:
         figure = next((index[key] for key in keys if key in index), None)
@@ -50,7 +50,7 @@ def _accelerators(index: Index) -> str:
 
 
 def _price(index: Index) -> str:
-    """Return the price on demand by the hour, without its unit: the column is headed by it."""
+    """Return the on-demand price per hour, without unit."""
     return _at(ON_DEMAND, otherwise=NO_PRICE)(index).removeprefix("$").replace("/h", "")
 
 
@@ -102,7 +102,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
 
 
 def kind_of(thing: Profile) -> str:
-    """Return the kind of a profile, the start of its name: gpu, cpu, link, storage, ..."""
+    """Return the kind of a profile, the first part of its name: gpu, cpu, link, storage, ..."""
     return thing.name.partition("/")[0]
 
 
@@ -127,7 +127,7 @@ LISTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def list_document(things: Sequence[Profile]) -> Document:
-    """Return one table for each kind: name, key figures, price; unverified figures are marked."""
+    """Return a table for each kind of profiles as a document; unverified values are marked."""
     tables = [_list_table(kind, list(group)) for kind, group in groupby(things, kind_of)]
     return Document(
         sections=(
@@ -140,7 +140,7 @@ def list_document(things: Sequence[Profile]) -> Document:
 
 
 def _legend(*tables: Table | None) -> str:
-    """Return the legend of the mark of unverified figures, if a cell of the tables has it."""
+    """Return the legend of the mark of unverified values; empty if no cell has it."""
     cells = (str(cell) for table in tables if table for row in table.rows for cell in row)
     return LEGEND if any(cell.endswith(SHAKY) for cell in cells) else ""
 
@@ -166,9 +166,9 @@ def _list_table(kind: str, things: Sequence[Profile]) -> Table | None:
 
 
 def _exact_list(things: Sequence[Profile]) -> Table:
-    """Return a row for each profile: the main figures of its kind, and the unverified ones.
+    """Return a row for each profile: the main values of its kind, and the unverified keys.
 
-    The head names a figure and its unit: ``memory [B]``.
+    The head names keys with their unit: ``memory [B]``.
     """
     keys = tuple(dict.fromkeys(key for thing in things for key in LISTED[kind_of(thing)]))
     found = [{figure.key: figure for figure in figures(thing)} for thing in things]
@@ -199,7 +199,7 @@ def _shaky(figure: Figure | None) -> bool:
 
 
 def profile_document(thing: Profile) -> Document:
-    """Return every figure of a profile with unit, date and source."""
+    """Return all values of a profile as a document, with unit, date and source."""
     every = figures(thing)
     references = list(dict.fromkeys(f.source.reference for f in every if f.source is not None))
     return Document(
@@ -219,7 +219,7 @@ def profile_document(thing: Profile) -> Document:
 
 
 def _figure_lines(every: Sequence[Figure], references: Sequence[str]) -> Iterator[str]:
-    """Yield the figures as aligned lines, each note below the last figure with its source."""
+    """Yield the values as aligned lines; the note of a source is below its last value."""
     head = ("figure", "value", "date", "source", "")
     first, *lines = columns([head, *(_row(figure, references) for figure in every)], "<<<<<")
     yield first
@@ -256,7 +256,7 @@ def _layout(host: Host) -> list[tuple[str, ...]]:
 
 
 def difference_document(first: Profile, second: Profile) -> Document:
-    """Return what differs between two profiles, with the ratio of second to first.
+    """Return the differences between two profiles as a document, with the ratio of second to first.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def difference_document(first: Profile, second: Profile) -> Document:
 
 
 def deep_figures(thing: Profile) -> dict[str, Figure]:
-    """Return figures by key, those of a machine's accelerator and links included."""
+    """Return the values of a profile by key; for a machine also of its accelerator and links."""
     found = {figure.key: figure for figure in figures(thing)}
     parts = ("gpu", "host_link", "peer_link") if isinstance(thing, Host) else ()
     for name in parts:
@@ -389,14 +389,14 @@ def _figure_data(figure: Figure) -> dict[str, object]:
 
 
 def old_price_line(one: Listed, age: str) -> str:
-    """Return a warning of an old price.
+    """Return a warning about an old price.
 
     Parameters
     ----------
     one : Listed
         The price.
     age : str
-        The age that was allowed, as the user wrote it.
+        The maximum age, as the user wrote it.
     """
     price, stated = one.price, one.price.source.date
     what = f"warning: the {price.purchase} price of {one.machine} in {price.region}"
@@ -408,7 +408,7 @@ def old_price_line(one: Listed, age: str) -> str:
 
 
 def moved_price_line(machine: str, before: Price, after: Price) -> str:
-    """Return the new default price of a machine where a job names no region."""
+    """Return a note on a new default price, which applies to jobs without a region."""
     price = show(after.usual, USD_PER_SECOND)
     now = f"{machine} {after.purchase} now costs {price}, the price of {after.region}"
     old = f"{before.region} is of {_day(before.source.date)}"

@@ -1,4 +1,4 @@
-"""The installation and the machine: ``plan doctor`` and ``plan probe``."""
+"""The reports of ``plan doctor`` and ``plan probe``: installation and machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ SCHEMA: Final = 1
 
 
 def doctor(found: Installation, machine: Machine, folders: Sequence[Path]) -> Document:
-    """Return the installed packages, missing ones, and the machine."""
+    """Return the state of the installation as a document: packages, missing ones, machine.
+
+    `folders` are the folders that profiles are searched in.
+    """
     needed = [package for package in found.packages if not package.extra]
     return Document(
         title=f"plan {found.version} on Python {found.python}, {found.system}",
@@ -37,7 +40,7 @@ def doctor(found: Installation, machine: Machine, folders: Sequence[Path]) -> Do
 
 
 def _extras(packages: Sequence[Package]) -> list[tuple[str, str, str]]:
-    """Return each extra, its state, and the packages that it lacks."""
+    """Return each group of optional packages, its state, and its missing packages."""
     lines = []
     for extra in dict.fromkeys(package.extra for package in packages if package.extra):
         own = [package for package in packages if package.extra == extra]
@@ -66,7 +69,7 @@ def _verdict(found: Installation) -> str:
 
 
 def _doctor_table(found: Installation, machine: Machine, folders: Sequence[Path]) -> Table:
-    """Return rows of a group, a name, a value (none: missing), and the extra that needs it."""
+    """Return rows of group, name, value (None: missing), and the extra that requires it."""
     lines: list[tuple[Cell, ...]] = [
         ("plan", "version", found.version, ""),
         ("plan", "place", str(found.place), ""),
@@ -109,16 +112,16 @@ MAX_NOTE: Final = 62
 
 
 def probe(probed: Probed, written: Mapping[str, str], use: Sequence[str] = ()) -> Document:
-    """Return what a probe measured.
+    """Return the measurements of a probe as a document.
 
     Parameters
     ----------
     probed : Probed
-        The machine and its figures.
+        The measurements.
     written : mapping of str to str
-        Files that were written, by name of the profile.
+        Paths of the written files by name of the profile.
     use : sequence of str
-        How to use them.
+        Lines that say how to use the profiles.
     """
     here, found = probed.machine, probed.accelerator
     cores = f"{here.cores} core{'s' * (here.cores > 1)}, {here.threads} hardware threads"

@@ -1,6 +1,6 @@
-"""Labels of reports: names of devices, resources, metrics, keys, parts of a step, uncertain inputs.
+"""Labels in reports: devices, resources, metrics, keys, parts of a step, uncertain inputs.
 
-The wording of every report is here; a job that only reads or infers is not said to train.
+The wording of all reports is in this module; labels of jobs that don't train avoid that word.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from simulator.units import BYTE, KILOGRAM, KILOWATT_HOURS, SECOND, USD, WATT, U
 
 
 def device_called(scenario: Scenario | None) -> str:
-    """Return ``GPU``, or ``accelerator`` for devices that are not called so; services have GPUs."""
+    """Return ``GPU``, or ``accelerator`` for other devices; ``GPU`` for services (None)."""
     gpu = None if scenario is None else scenario.cluster.trainers.host.gpu
     is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
     return "GPU" if scenario is None or is_gpu else "accelerator"
 
 
 def one(called: str) -> str:
-    """Return a noun with its article.
+    """Return a noun with its indefinite article.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def batches_called(scenario: Scenario) -> str:
 
 
 def bill_called(scenario: Scenario) -> str:
-    """Return the label of the bill of the whole run."""
+    """Return the label of the cost of the whole run."""
     return "to train" if learns(scenario) else "bill"
 
 
@@ -59,12 +59,12 @@ def price_called(scenario: Scenario) -> str:
 
 
 def learns(scenario: Scenario) -> bool:
-    """Return whether a job trains a model, by itself or with actors."""
+    """Return True if a job trains a model, by itself or with actors."""
     return scenario.job.mode.learns
 
 
 def dated(price: Price) -> str:
-    """Return the date of a listed price, in brackets."""
+    """Return the date of a listed price, in parentheses."""
     later, date = price.source.date.startswith(">="), price.source.date.removeprefix(">=")
     if date == "undated":
         return " (undated price)"
@@ -163,7 +163,7 @@ _SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})
 
 
 def is_share(metric: str) -> bool:
-    """Return whether a metric is a share of a whole, which is shown in per cent.
+    """Return True if a metric is a share of a whole, shown as a percentage.
 
     Examples
     --------
@@ -183,7 +183,7 @@ _RATHER: Final = {
 
 
 def settings_called(settings: Mapping[str, object]) -> str:
-    """Return the settings of a candidate for a service; others say how many machines it takes.
+    """Describe the settings of a candidate of a service, without its number of machines.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def settings_called(settings: Mapping[str, object]) -> str:
 
 
 def setting_called(key: str, value: object) -> str:
-    """Return the value of a key for a table: a machine by its short name.
+    """Format the value of a key for a table; a machine by its short name.
 
     Examples
     --------
@@ -236,7 +236,7 @@ _NAMED: Final = (".machine", ".gpu", ".storage")
 
 
 def said(key: str, value: object) -> str:
-    """Return a key and its value in words; keys without words as in a file.
+    """Describe a key and its value; keys without a label as ``key = value``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def said(key: str, value: object) -> str:
 
 
 def key_called(key: str) -> str:
-    """Return the label of a key for a column or an axis.
+    """Return the label of a key, for a column or an axis.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def _singular(told: str) -> str:
 
 
 def resource_called(name: str, scenario: Scenario) -> str:
-    """Return the label of a resource, with the name of its group unless that trains."""
+    """Return the label of a resource, with the name of its group unless it is the trainers'."""
     group, _, resource = name.rpartition(".")
     owner = f" of '{group}'" if group else ""
     kind = Resource(resource)
@@ -287,14 +287,14 @@ def resource_called(name: str, scenario: Scenario) -> str:
 
 
 def limit_called(name: str, scenario: Scenario) -> str:
-    """Return the label of a bottleneck: of a resource, or of a part of a step."""
+    """Return the label of a bottleneck: a resource, or a part of a step."""
     if name.rpartition(".")[2] in set(Resource):
         return resource_called(name, scenario)
     return name
 
 
 def bottleneck_called(name: str) -> str:
-    """Return the label of a bottleneck by its name alone, without its scenario.
+    """Return the label of a bottleneck without knowledge of its scenario.
 
     Examples
     --------
@@ -329,7 +329,10 @@ _REASONS: Final = {"distance from measured runs": "few similar measurements"}
 
 
 def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario, name: str = "") -> str:
-    """Return the label of an uncertain input, with its evidence in brackets."""
+    """Return the label of an uncertain input, with its evidence in parentheses.
+
+    `grade` is the grade of the evidence, `name` the input's name if it has no grade.
+    """
     group = scenario.cluster.trainers
     device = device_called(scenario) if group.gpus_per_host else "CPU"
     store = short_name((group.origin or group.storage).name)
@@ -339,7 +342,7 @@ def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario, name: str = "
 
 
 def parts_called(scenario: Scenario) -> dict[str, str]:
-    """Return labels of the parts of a step by the names of their fields."""
+    """Return the labels of the parts of a step by field name of `StepSplit`."""
     device = device_called(scenario) if scenario.cluster.trainers.gpus_per_host else "CPU"
     inputs = {Mode.INFER: "loading the input", Mode.PREPARE: "making a batch"}
     return {
@@ -363,7 +366,7 @@ _LINK_ENDS: Final = {
 
 
 def link_called(name: str) -> str:
-    """Return the label of a link: what it joins, and of which kind of replicas.
+    """Return the label of a link: its ends, and the kind of replicas that use it.
 
     Examples
     --------
@@ -376,7 +379,7 @@ def link_called(name: str) -> str:
 
 
 class ServiceFigure(NamedTuple):
-    """A figure of services that is shown: label, unit, and whether with its interval."""
+    """Format of a metric of services: label, unit, and True if shown with its interval."""
 
     label: str
     unit: Unit | None = None

@@ -1,4 +1,4 @@
-"""A hint how to start the job that was recommended: arguments, loader, a block of resources."""
+"""Launch hints for a recommended job: command, loader arguments, SkyPilot resources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Commands to start a job: launcher, arguments of the loader, resources as YAML; or empty."""
+    """Commands to launch a job: launcher, arguments of the loader, resources as YAML (or empty)."""
 
     command: str
     loader: str
@@ -41,14 +41,14 @@ class Launch:
 def launch_of(
     scenario: Scenario, rentable: Collection[str], checkpoint_every: float | None = None
 ) -> Launch:
-    """Return how to start a scenario's job.
+    """Return the commands to launch the job of a scenario.
 
     Parameters
     ----------
     scenario : Scenario
-        What was recommended.
+        The recommended scenario.
     rentable : collection of str
-        Clouds that the block of resources can name.
+        Clouds that SkyPilot can rent from.
     checkpoint_every : float, optional
         Time between two checkpoints [s].
     """
@@ -66,7 +66,7 @@ def _checkpoints(every: float) -> str:
 
 
 def _command(scenario: Scenario) -> str:
-    """Return accelerate if the model is sharded, torchrun for other training on accelerators."""
+    """Return the launch command: accelerate for a sharded model, torchrun for other training."""
     trainers, job = scenario.cluster.trainers, scenario.job
     nodes, devices = trainers.count, trainers.gpus_per_host // job.copies
     alone = devices == 0 or not _is_launched(scenario)
@@ -80,13 +80,13 @@ def _command(scenario: Scenario) -> str:
 
 
 def _is_launched(scenario: Scenario) -> bool:
-    """Return whether PyTorch's own launchers start processes for these accelerators."""
+    """Return True if PyTorch's launchers support these accelerators."""
     gpu = scenario.cluster.trainers.host.gpu
     return gpu is not None and gpu.stack in _LAUNCHED
 
 
 def _ported(scenario: Scenario) -> tuple[str, ...]:
-    """Return that the program has to be ported to these accelerators; nothing for usual ones."""
+    """Return a note that the program has to be ported to these accelerators; empty if not."""
     trainers = scenario.cluster.trainers
     gpu = trainers.host.gpu
     if gpu is None or trainers.gpus_per_host == 0 or gpu.stack in _LAUNCHED:
@@ -120,7 +120,7 @@ def _accelerate(scenario: Scenario, nodes: int, devices: int) -> str:
 
 
 def _loader(scenario: Scenario) -> str:
-    """Return the loader's settings, in the words of its framework."""
+    """Return the settings of the loader, in the terms of its framework."""
     job, pipeline = scenario.job, scenario.job.input
     if pipeline.loader is not LoaderKind.PYTORCH:
         return (
@@ -144,7 +144,7 @@ def _loader(scenario: Scenario) -> str:
 
 
 def _spread(scenario: Scenario) -> tuple[str, ...]:
-    """Return what the program itself has to set up."""
+    """Return notes on the parallelism that the program has to set up itself."""
     job, degrees = scenario.job, scenario.job.parallelism
     notes = []
     if job.train.accumulation > 1:
@@ -164,7 +164,7 @@ def _spread(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _resources(scenario: Scenario, rentable: Collection[str]) -> str:
-    """Return a SkyPilot task; empty for a machine that it cannot rent."""
+    """Return a SkyPilot task; an empty string for a machine that SkyPilot cannot rent."""
     trainers = scenario.cluster.trainers
     kind, _, rest = trainers.host.name.partition("/")
     cloud, _, machine = rest.partition("/")
@@ -194,7 +194,7 @@ def _run(scenario: Scenario) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """Return a text as YAML, quoted where it could be read as anything else."""
+    """Return a text as a YAML scalar, quoted if it is ambiguous."""
     if _PLAIN.fullmatch(text) and text.lower() not in {"yes", "no", "on", "off", "true", "false"}:
         return text
     escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')

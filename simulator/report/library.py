@@ -1,4 +1,4 @@
-"""Lists of what ships: models, scenarios, metrics, and the keys of a scenario file."""
+"""Lists of shipped data: models, scenarios, metrics, and the keys of scenario files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A model of the library; the names are those of columns and keys."""
+    """A model of the library; field names are column names and JSON keys."""
 
     model: str
     family: str
@@ -35,12 +35,12 @@ class Fact:
 
 
 def facts(wanted: str = "") -> Iterator[Fact]:
-    """Yield the models of the library that match `wanted`; all of them if it is empty.
+    """Yield the models of the library whose names match `wanted`; all if it is empty.
 
     Raises
     ------
     UnknownName
-        If none matches.
+        If no name matches.
     """
     for name in asked_for("model", wanted, model_names()):
         file = read_model(name)
@@ -58,7 +58,7 @@ def facts(wanted: str = "") -> Iterator[Fact]:
 
 
 def models_document(wanted: str = "") -> Document:
-    """Return the models of the library that match `wanted`."""
+    """Return the models of the library whose names match `wanted` as a document."""
     found = list(facts(wanted))
     rows = [
         (
@@ -82,12 +82,12 @@ def models_document(wanted: str = "") -> Document:
 
 
 def scenarios_document(wanted: str = "") -> Document:
-    """Return the shipped scenarios that match `wanted`, with their titles.
+    """Return the shipped scenarios whose names match `wanted` as a document, with their titles.
 
     Raises
     ------
     UnknownName
-        If none matches.
+        If no name matches.
     """
     rows = list(_scenarios(wanted))
     return Document(
@@ -115,12 +115,12 @@ _BETTER: Final = {"high": "higher", "low": "lower", None: ""}
 
 
 def metrics_document(wanted: str = "") -> Document:
-    """Return the metrics that match `wanted`: name, unit, better direction, kind, meaning.
+    """Return the metrics whose names match `wanted` as a document.
 
     Raises
     ------
     UnknownName
-        If none matches.
+        If no name matches.
     """
     names = asked_for("metric", wanted, list(dict.fromkeys(metric.name for metric in METRICS)))
     head = ("metric", "unit", "better", "of", "meaning")
@@ -152,7 +152,7 @@ KEYS_HEAD: Final = ("key", "value", "default", "meaning")
 
 
 def keys_document(schema: Mapping[str, Any]) -> Document:
-    """Return every key of a scenario file as its JSON Schema describes it, in order."""
+    """Return every key of a scenario file as a document, from its JSON Schema, in order."""
     table = Table(head=KEYS_HEAD, rows=tuple(_keys(schema, schema, "", ())))
     short = [row[:3] for row in table.rows]
     return Document(
@@ -163,7 +163,7 @@ def keys_document(schema: Mapping[str, Any]) -> Document:
 
 
 def keys_markdown(schema: Mapping[str, Any]) -> str:
-    """Return the keys as Markdown: a heading, a sentence and a table for each section."""
+    """Return the keys of a scenario file as Markdown: heading, sentence and table per section."""
     parts = [as_markdown(_own(schema, schema))]
     for name, node in schema["properties"].items():
         found = _resolved(schema, node)
@@ -175,7 +175,7 @@ def keys_markdown(schema: Mapping[str, Any]) -> str:
 
 
 def _own(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Table:
-    """Return the keys of a table that hold no table of keys."""
+    """Return the keys of a schema node that are not tables themselves."""
     kept = {
         name: part
         for name, part in node["properties"].items()
@@ -188,7 +188,10 @@ def _own(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Table:
 def _keys(
     schema: Mapping[str, Any], node: Mapping[str, Any], before: str, seen: tuple[str, ...]
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the keys of a table and of the tables in it."""
+    """Yield a row for each key of a schema node and of its nested tables.
+
+    `before` is the prefix of the keys, `seen` the titles of enclosing tables, against recursion.
+    """
     required = node.get("required", ())
     for name, raw in node.get("properties", {}).items():
         part = _resolved(schema, raw)
@@ -202,7 +205,7 @@ def _keys(
 
 
 def _resolved(schema: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the node with its reference resolved; its own keys take precedence."""
+    """Return a schema node with its reference resolved; its own keys take precedence."""
     if "$ref" not in node:
         return dict(node)
     name = str(node["$ref"]).rpartition("/")[2]
@@ -219,7 +222,7 @@ _KINDS: Final = {
 
 
 def _values(schema: Mapping[str, Any], part: Mapping[str, Any]) -> str:
-    """Return the values of a key: choices, an example with its unit, or a type."""
+    """Describe the values of a key: choices, an example with its unit, or a type."""
     choices = part.get("enum", [part["const"]] if "const" in part else [])
     if choices:
         return ", ".join(str(choice) for choice in choices)

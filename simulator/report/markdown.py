@@ -24,9 +24,9 @@ from simulator.report.text import printable
 
 
 def render(document: Document) -> str:
-    """Return a document as Markdown, without a final line end: headings, tables, lists.
+    """Render a document as Markdown, without a final newline.
 
-    A document without rows, tables and bars is printed as the table of its CSV.
+    A document without rows, tables and bars is rendered as its CSV table.
     """
     items = [item for part in document.sections for item in part.items]
     if not any(isinstance(item, Table | Rows | Bars) for item in items):
@@ -66,7 +66,7 @@ def _item(item: Item) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    r"""Return the table as Markdown, without a final line end; bars in cells are escaped.
+    r"""Return a table as Markdown, without a final newline; pipe characters in cells are escaped.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _read(cell: Cell) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of a written document, with a final line end.
+    """Return a table for a written document, with a final newline.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return `text` as one cell or line: no line ends, no bars, no markup."""
+    """Escape `text` for one cell or line: no line breaks, pipe characters or markup."""
     plain = " ".join(printable(text).split())
     return _MARKUP.sub(r"\\\g<0>", plain)
 

@@ -1,4 +1,4 @@
-"""Numbers with no more digits than their interval deserves."""
+"""Formatting of numbers, with as many digits as their interval justifies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GUESSES: Final = "rests on unverified figures: "
 
 
 def significant(number: float, digits: int) -> str:
-    """Return a number with that many significant digits, in full.
+    """Format a number with `digits` significant digits, without exponent.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def significant(number: float, digits: int) -> str:
 
 
 def quantity(value: float, unit: Unit | None, digits: int) -> str:
-    """Return a quantity with that many significant digits; rates of events are samples.
+    """Format a quantity with `digits` significant digits and its unit; ``/s`` means samples/s.
 
     Examples
     --------
@@ -91,24 +91,24 @@ def quantity(value: float, unit: Unit | None, digits: int) -> str:
 
 
 def digits_of(prediction: Prediction, name: str) -> int:
-    """Return the significant digits of a metric: two where its interval is wide, else three."""
+    """Return the number of significant digits of a metric: 2 if its interval is wide, else 3."""
     ends = prediction.interval.get(name)
     return 3 if ends is None else digits_between(ends["p10"], ends["p90"])
 
 
 def digits_between(low: float, high: float) -> int:
-    """Return the significant digits of a value with this 80% interval."""
+    """Return the number of significant digits of a value with this 80% interval."""
     return 2 if 0.0 < WIDE * low < high else 3
 
 
 def rate_known(prediction: Prediction, rate: PerSecond | None = None) -> str:
-    """Return the throughput, or another rate of the job, to the precision of its interval."""
+    """Format the throughput, or another `rate`, with the digits that its interval justifies."""
     digits = digits_of(prediction, "throughput_samples_per_s")
     return significant(prediction.timing.throughput if rate is None else rate, digits)
 
 
 def share_known(share: float) -> str:
-    """Return a share of time in whole per cent.
+    """Format a share of time in whole percent.
 
     Examples
     --------
@@ -119,16 +119,16 @@ def share_known(share: float) -> str:
 
 
 def known(prediction: Prediction, name: str, *, named: bool = False) -> str:
-    """Return a metric with its 80% interval in brackets; empty where it has no value.
+    """Format a metric with its 80% interval in parentheses; empty if it has no value.
 
     Parameters
     ----------
     prediction : Prediction
-        The answer.
+        The prediction.
     name : str
         Dotted name of the metric.
     named : bool
-        Say that the brackets hold an 80% interval, as the first one of a report does.
+        Name the interval ("80% interval"), as for the first one in a report.
     """
     value, unit = number_at(prediction, name), select(name)[0].unit
     if value is None:
@@ -142,22 +142,22 @@ def known(prediction: Prediction, name: str, *, named: bool = False) -> str:
 
 
 def bracketed(between: str, *, named: bool = False) -> str:
-    """Return an interval in brackets after a blank; empty without one."""
+    """Return an interval in parentheses after a blank; an empty string if it is empty."""
     name = f"{INTERVAL} " if named else ""
     return f" ({name}{between})" if between else ""
 
 
 def interval(low: float, high: float | None, unit: Unit | None, digits: int | None = None) -> str:
-    """Return an interval with its unit once; empty if both ends read the same.
+    """Format an interval with its unit once; empty if both ends read the same.
 
     Parameters
     ----------
     low, high : float
-        Ends in SI units; None: no finite one.
+        Ends in SI units; None for an unbounded end.
     unit : Unit, optional
-        Of both.
+        Unit of both ends.
     digits : int, optional
-        Significant digits; by default as many as the interval deserves.
+        Significant digits; by default as many as the interval justifies.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def interval(low: float, high: float | None, unit: Unit | None, digits: int | No
 
 
 def joined(low: str, high: str) -> str:
-    """Return two quantities as a range; empty if they are the same."""
+    """Join two formatted quantities as a range; empty if they are the same."""
     if low == high:
         return ""
     (start, _, own), (_, _, other) = low.partition(" "), high.partition(" ")
@@ -181,7 +181,7 @@ def joined(low: str, high: str) -> str:
 
 
 def chance(probability: float) -> str:
-    """Return a probability as per cent, between 1% and 99%.
+    """Format a probability as a percentage, between 1% and 99%.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def chance(probability: float) -> str:
 
 
 def rough_usd(money: Usd) -> str:
-    """Return a bill to three digits.
+    """Format an amount of money to three digits.
 
     Examples
     --------
@@ -214,13 +214,13 @@ _COUNTS: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""
 
 
 def is_wide(values: Iterable[float]) -> bool:
-    """Return whether values are shown on a logarithmic axis."""
+    """Return True if values are shown on a logarithmic axis."""
     known = [value for value in values if math.isfinite(value)]
     return bool(known) and min(known) > 0.0 and max(known) > WIDE_AXIS * min(known)
 
 
 def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float, str]:
-    """Return the factor that scales values to a readable unit, and the label of their axis.
+    """Return the factor of a readable unit for the values, and an axis label with this unit.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float
 
 
 def figure(value: Value, unit: Unit | None) -> str:
-    """Return a metric's value with its unit; a rate of events is a rate of samples.
+    """Format the value of a metric with its unit; ``/s`` means samples/s.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def figure(value: Value, unit: Unit | None) -> str:
 
 
 def metric_figure(name: str, value: Value) -> str:
-    """Return the value of a metric: shares in per cent, others with their unit.
+    """Format the value of the metric `name`: shares as percentages, others with their unit.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def metric_figure(name: str, value: Value) -> str:
 
 
 def service_figure(name: str, value: float | None) -> str:
-    """Return a figure of a service to three digits; empty without a value.
+    """Format a metric of a service to three digits; empty if it has no value.
 
     Examples
     --------

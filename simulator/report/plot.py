@@ -1,4 +1,4 @@
-"""How all figures look: colours, markers, fonts; and a figure as SVG text or as a file."""
+"""Plots with matplotlib: style, files and SVG, and the figures of predictions and studies."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ DOTS_PER_INCH: Final = 150.0
 
 
 class Figure(figure.Figure):
-    """A figure that displays itself in a notebook, regardless of the active backend."""
+    """A figure that displays itself in a notebook, with any matplotlib backend."""
 
     def _repr_png_(self) -> bytes:
         return as_bytes(self, Path("figure.png"))
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the style: text stays text, names are literal, equal figures have equal bytes."""
+    """Return a context manager that sets the style; output is reproducible byte by byte."""
     return mpl.rc_context(
         {
             "svg.hashsalt": "plan",
@@ -69,7 +69,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def as_svg(drawn: figure.Figure, about: str) -> str:
-    """Return an ``<svg>`` element; `about` describes it to those who cannot see it."""
+    """Return a figure as an ``<svg>`` element; `about` is its description for screen readers."""
     text = io.StringIO()
     drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
@@ -77,12 +77,12 @@ def as_svg(drawn: figure.Figure, about: str) -> str:
 
 
 def check_format(path: Path) -> str:
-    """Return the format that a file's name asks for.
+    """Return the format of a file name.
 
     Raises
     ------
     PlanError
-        If that is none of `FORMATS`.
+        If the format is not in `FORMATS`.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
@@ -92,7 +92,7 @@ def check_format(path: Path) -> str:
 
 
 def as_bytes(drawn: figure.Figure, path: Path) -> bytes:
-    """Return the figure in the format that the name of `path` asks for.
+    """Return a figure in the format of the file name `path`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ _BAR_HEAD: Final = 1.1
 
 
 def prediction_figure(prediction: Prediction, what: str) -> Figure:
-    """Draw one of `FIGURES`, by its name.
+    """Plot one of `FIGURES`.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def prediction_figure(prediction: Prediction, what: str) -> Figure:
 
 
 def check_figure(what: str) -> None:
-    """Refuse a name that no figure has, before a long run rather than after it.
+    """Check before a long simulation that a figure exists.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def check_figure(what: str) -> None:
 
 
 def step(prediction: Prediction) -> Figure:
-    """Draw the mean step as a waterfall of its exposed parts."""
+    """Plot the mean step as a waterfall of its exposed parts."""
     mean = prediction.timing.step_time.mean
     found = [(n, t) for n, t in parts(prediction.timing.split) if t > NEGLIGIBLE * mean]
     factor, symbol = scale(mean, SECOND)
@@ -164,7 +164,7 @@ def step(prediction: Prediction) -> Figure:
 
 
 def utilization(prediction: Prediction) -> Figure:
-    """Draw the utilization of each resource, the bottleneck in its own colour."""
+    """Plot the utilization of each resource; the bottleneck has its own colour."""
     timing = prediction.timing
     found = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
     figure, axes = _bars(len(found))
@@ -187,7 +187,7 @@ def utilization(prediction: Prediction) -> Figure:
 
 
 def memory(prediction: Prediction) -> Figure:
-    """Draw the items of host RAM and accelerator memory against their capacity."""
+    """Plot the items of host RAM and GPU memory with their capacity."""
     fits: list[tuple[str, HostRam | MemoryFit]] = [("host RAM", prediction.host_ram)]
     if prediction.memory is not None:
         fits.append((f"{device_word(prediction)} memory", prediction.memory))
@@ -243,7 +243,7 @@ _TORNADO_HEAD: Final = 1.2
 
 
 def tornado_figure(found: Sensitivity) -> Figure:
-    """Draw a tornado: for each rate, bars from the metric to its values at P10 and P90."""
+    """Plot a tornado chart: for each rate, bars to the metric with the rate at P10 and P90."""
     unit = select(found.metric)[0].unit
     factor, symbol = (1.0, "") if unit in {None, PER_SECOND} else scale(found.base, unit)
     names = [str(bar.rate) for bar in found.bars]
@@ -282,7 +282,7 @@ _UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Numbers in a unit that suits them, and the label that says which."""
+    """A unit for an axis: its value in SI units, and the label of the axis."""
 
     factor: float
     label: str
@@ -292,10 +292,10 @@ class _Scale:
 
 
 def sweep_figure(found: Findings, name: str) -> Figure:
-    """Draw a sweep.
+    """Plot a sweep.
 
-    One numeric key gives a curve of the first two objectives, two give a heat map of the first
-    one; else candidates are drawn by the first two objectives.
+    One numeric key that varies gives a curve of the first two objectives, two give a heat map of
+    the first objective; otherwise candidates are plotted by the first two objectives.
     """
     keys = tuple(key for key, distinct in found.values.items() if distinct > 1)
     numbers = {key: _numbers(key, found.outcomes) for key in keys}
@@ -313,7 +313,7 @@ def sweep_figure(found: Findings, name: str) -> Figure:
 
 
 def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
-    """Draw the first two objectives along the axis, the second one on a scale of its own."""
+    """Plot the first two objectives over a key, with an axis for each; return the title."""
     known = [o for o in found.outcomes if o.figures and o.status is not Status.SCREENED]
     along = _numbers(key, known) or {}
     side = _scale(list(along.values()), key, unit_of(key))
@@ -339,7 +339,7 @@ def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
 
 
 def _line(axes: Axes, rows: Sequence[tuple[float, float, bool]], label: str, number: int) -> None:
-    """Draw a curve through candidates that can run, and crosses for those that cannot."""
+    """Plot a curve through the candidates that can run, and crosses for the others."""
     colour, dashes = COLOURS[number], "-" if number == 0 else "--"
     fine = [(x, y) for x, y, sound in rows if sound]
     bad = [(x, y) for x, y, sound in rows if not sound]
@@ -357,7 +357,10 @@ def _line(axes: Axes, rows: Sequence[tuple[float, float, bool]], label: str, num
 
 
 def _heat_map(figure: Figure, axes: Axes, found: Findings, keys: Sequence[str]) -> str:
-    """Draw the first objective over both keys, with crosses for what cannot run."""
+    """Plot the first objective over both keys, with crosses for candidates that cannot run.
+
+    Returns the title.
+    """
     objective = found.objectives[0]
     across, up = (_numbers(key, found.outcomes) or {} for key in keys)
     columns, lines = sorted(set(across.values())), sorted(set(up.values()))
@@ -386,7 +389,7 @@ def _heat_map(figure: Figure, axes: Axes, found: Findings, keys: Sequence[str]) 
 
 
 def _ticks(axis: Axis, values: Sequence[float], key: str) -> str:
-    """Name the places of a heat map's side by the key's values; returns its label."""
+    """Label one side of a heat map with the values of a key; return the label of the axis."""
     side = _scale(values, key, unit_of(key))
     every = 1 + (len(values) - 1) // MOST_LABELS
     shown = range(0, len(values), every)
@@ -395,7 +398,10 @@ def _ticks(axis: Axis, values: Sequence[float], key: str) -> str:
 
 
 def _scatter(axes: Axes, found: Findings) -> str:
-    """Draw candidates by the first two objectives, coloured by the key with the fewest values."""
+    """Plot candidates by the first two objectives, coloured by the key with fewest values.
+
+    Returns the title.
+    """
     pair = (found.objectives * 2)[:2]
     points = [(o, _point(o, pair)) for o in found.outcomes if o.status is Status.PREDICTED]
     known = [(outcome, point) for outcome, point in points if point is not None]
@@ -429,7 +435,7 @@ def _scatter(axes: Axes, found: Findings) -> str:
 
 
 def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float, float]]]) -> None:
-    """Draw points in the colours of the key with the fewest values."""
+    """Plot points in the colours of the key with the fewest values."""
     varied = [key for key, distinct in found.values.items() if 1 < distinct <= MOST_GROUPS]
     key = min(varied, key=lambda name: found.values[name], default=None)
     groups: dict[str, list[tuple[float, float]]] = {}
@@ -450,13 +456,13 @@ def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float
 
 
 def _point(outcome: Outcome, pair: Sequence[Objective]) -> tuple[float, float] | None:
-    """Return both objectives of a candidate; None if one has no figure."""
+    """Return both objectives of a candidate; None if one of them has no value."""
     x, y = (value_of(outcome.figures, objective) for objective in pair)
     return None if x is None or y is None else (x, y)
 
 
 def _numbers(key: str, outcomes: Sequence[Outcome]) -> dict[int, float] | None:
-    """Return the key's value of every candidate in SI units; None if one is not numeric."""
+    """Return the value of a key in SI units by candidate index; None if not all are numeric."""
     unit = unit_of(key)
     found: dict[int, float] = {}
     for outcome in outcomes:
@@ -474,7 +480,7 @@ def _unit(objective: Objective) -> Unit | None:
 
 
 def _scale(values: Sequence[float], name: str, unit: Unit | None) -> _Scale:
-    """Return the prefix that suits the largest value, and the axis label."""
+    """Return the unit and label of an axis for these values."""
     factor, label = scaled(values, name, unit)
     return _Scale(factor=factor, label=label)
 
@@ -493,7 +499,7 @@ PANELS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """Points of one kind: measured and predicted values, and the intervals of the latter."""
+    """Points of one group: measured values, and predicted values with their intervals."""
 
     measured: Sequence[float]
     predicted: Sequence[float]
@@ -503,7 +509,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The content of one pair of axes: groups of dots, the quantity and its unit."""
+    """The content of one pair of axes: groups of points, the quantity and its unit."""
 
     groups: Mapping[str, Dots]
     quantity: str
@@ -519,23 +525,23 @@ def predicted_against_measured(
     logarithmic: bool = True,
     size: tuple[float, float] = PANEL_SIZE,
 ) -> str:
-    """Return a scatter of predicted over measured values as SVG.
+    """Return a scatter plot of predicted over measured values as SVG.
 
     Parameters
     ----------
     groups : mapping of str to Dots
-        By the name in the legend; each has a colour and a marker of its own.
+        Points by name in the legend; each group has its own colour and marker.
     quantity, unit : str
-        What the axes show, and in what.
+        Quantity on the axes, and its unit.
     logarithmic : bool
-        Whether the axes are; not for shares.
+        True for logarithmic axes; shares have linear ones.
     size : tuple of float
         Width and height [inch].
 
     Returns
     -------
     str
-        An ``<svg>`` element with a description for those who cannot see it.
+        An ``<svg>`` element with a description for screen readers.
     """
     count = sum(len(dots.measured) for dots in groups.values())
     with style():
@@ -546,7 +552,7 @@ def predicted_against_measured(
 
 
 def evidence_figure(panels: Sequence[Panel]) -> Figure:
-    """Draw the panels, two in a row."""
+    """Plot the panels, two in a row."""
     rows, across = math.ceil(len(panels) / PANELS), min(PANELS, len(panels))
     with style():
         size = (PANEL_SIZE[0] * max(1, across), PANEL_SIZE[1] * max(1, rows))
@@ -588,7 +594,7 @@ def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:
 
 
 def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None:
-    """Draw equal axes, the line of perfect predictions with a band, and a legend."""
+    """Draw equal axes, the diagonal with a band around it, and a legend."""
     values = [v for dots in groups.values() for v in (*dots.measured, *dots.predicted)]
     known = [v for v in values if math.isfinite(v) and (v > 0.0 or not logarithmic)]
     low, high = (min(known), max(known)) if known else (0.1, 1.0)
@@ -623,7 +629,7 @@ def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None
 
 
 def dots_of(judged: Sequence[Judged]) -> Dots:
-    """Return measured and predicted values of rows, with the intervals of the latter."""
+    """Return the measured values of rows, and the predicted values with their intervals."""
     points = [one.point for one in judged]
     return Dots(
         measured=[p.measured for p in points],
@@ -638,7 +644,7 @@ MAX_PANELS: Final = 4
 
 
 def validation_figure(found: Validated) -> Figure:
-    """Return a panel for each of the most frequent metrics, a colour for each set of rows.
+    """Plot predicted over measured values: a panel for each of the most frequent metrics.
 
     Raises
     ------

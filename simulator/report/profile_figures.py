@@ -1,4 +1,4 @@
-"""Everything a hardware profile says, as a flat list of figures with units and sources."""
+"""The content of a hardware profile as a flat list of values with units and sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _USUAL: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One thing a profile says: dotted `key`, value in SI units or text, unit, source."""
+    """One value of a profile: dotted `key`, number in SI units or text, unit, source."""
 
     key: str
     value: float | str
@@ -59,14 +59,14 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value with its unit, as people write it."""
+        """The value with its unit, formatted for display."""
         if isinstance(self.value, str):
             return printable(self.value)
         return shown(self.value, self.unit)
 
 
 def shown(value: float, unit: Unit | None) -> str:
-    """Return a figure with its unit; memory sold in GiB is shown in GiB.
+    """Format a value with its unit; whole GiB are shown in GiB.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def shown(value: float, unit: Unit | None) -> str:
 
 
 def figures(thing: Profile) -> tuple[Figure, ...]:
-    """Return all values of a profile in the order of its fields; parts of a machine by name."""
+    """Return all values of a profile in field order; components of a machine are given by name."""
     return tuple(_figures(thing, "", thing.sources))
 
 
@@ -120,7 +120,7 @@ def _said(
 
 
 def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
-    """Yield each price; those of other regions than the first one's with their region."""
+    """Yield each price; prices of regions other than the first one's with their region."""
     home = prices[0].region
     for number, price in enumerate(prices):
         key = f"price.{price.purchase.replace('-', '_')}"
@@ -160,7 +160,7 @@ def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) 
 
 
 def _measured(curve: Curve) -> Iterator[Figure]:
-    """Yield the latency and bus bandwidth of a measured collective, by regime."""
+    """Yield latency and bus bandwidth of a measured collective, one value per regime."""
     where = "" if curve.machines == 1 else f" on {curve.machines} machines"
     how = " in the switch" if curve.in_switch else ""
     for number, regime in enumerate(curve.regimes, start=1):
@@ -174,7 +174,7 @@ def _measured(curve: Curve) -> Iterator[Figure]:
 
 
 def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figure]:
-    """Yield a tier of prices: the amount per month up to which it holds, and the price."""
+    """Yield a tier of storage prices: the monthly volume up to which it applies, and the price."""
     source = sources.get(key)
     if tier.to is not None:
         yield Figure(key=f"{key} to", value=tier.to, unit=BYTE, source=source)
@@ -182,7 +182,7 @@ def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figur
 
 
 def _listed(values: tuple[object, ...]) -> str:
-    """Return switches by number and uplinks, other values in full."""
+    """Join the values of a tuple; PCIe switches as their number and uplinks."""
     uplinks = [value.uplink.name for value in values if isinstance(value, PcieSwitch)]
     if uplinks:
         return f"{len(uplinks)} below {', '.join(dict.fromkeys(uplinks))}"
@@ -206,7 +206,7 @@ def _plain(
 
 @cache
 def units_of(cls: type[Any]) -> dict[str, Unit]:
-    """Return the units of a class's fields, read from their annotations."""
+    """Return the units of the fields of a class, from their annotations."""
     hints = get_type_hints(cls, include_extras=True)
     found = {name: _unit_in(hint) for name, hint in hints.items()}
     return {name: unit for name, unit in found.items() if unit is not None}

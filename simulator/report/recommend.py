@@ -1,4 +1,4 @@
-"""A recommendation (``plan recommend``): the best choice, the alternatives, and why they lost."""
+"""The report of ``plan recommend``: the best choice, the alternatives, and why they are worse."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ _BREAKS: Final = {
 
 
 def document(found: Sequence[Recommendation] | ServiceChoices, typed: str = "") -> Document:
-    """Return the recommendation for one or several jobs, or for a service.
+    """Return the recommendation for one or several jobs, or for a service, as a document.
 
-    `typed` is the job or service as it was typed after the verb.
+    `typed` is the scenario with its options as command-line arguments.
     """
     if not isinstance(found, Sequence):
         from simulator.report.service_sizing import document as service_document
@@ -130,7 +130,7 @@ def document(found: Sequence[Recommendation] | ServiceChoices, typed: str = "") 
 
 
 def none_found(found: Sequence[Recommendation] | ServiceChoices) -> list[str]:
-    """Return why there is no best choice for jobs, for tables that cannot say so."""
+    """Return why jobs have no best choice, for output formats that cannot say so."""
     lines = list[str]()
     for each in found if isinstance(found, Sequence) else ():
         if each.winner is None:
@@ -140,7 +140,7 @@ def none_found(found: Sequence[Recommendation] | ServiceChoices) -> list[str]:
 
 
 def launch_of_best(found: Recommendation) -> Launch | None:
-    """Return how to start a job on the recommended machines; None if there are none."""
+    """Return the commands to launch the best choice; None if there is none."""
     lost = found.lost
     if found.best is None:
         return None
@@ -148,7 +148,7 @@ def launch_of_best(found: Recommendation) -> Launch | None:
 
 
 def one_document(answer: Recommendation, launch: Launch | None) -> Document:
-    """Return the recommendation for one scenario."""
+    """Return the recommendation for one scenario as a document."""
     scenario = answer.scenario
     if answer.missing or answer.winner is None:
         title = "So far, time against cost: nothing predicted yet is better in both"
@@ -190,7 +190,7 @@ def _found(answer: Recommendation, launch: Launch | None) -> tuple[Section, ...]
 
 
 def reasons(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
-    """Return what is said of alternatives: titles, each with its sentences."""
+    """Return the sections on alternatives: titles, each with its sentences."""
     return (
         (LOST, loser_texts(answer.losers)),
         ("What relieves the CPUs, best first", idea_texts(answer)),
@@ -204,7 +204,7 @@ def several(
     launches: Sequence[Launch | None],
     common: CommonMachine | None,
 ) -> Document:
-    """Return the best for each of several workloads, and the best single machine for all."""
+    """Return the best choice for each workload, and the best common machine, as a document."""
     best = [_best_row(answer) for answer in answers]
     missed = [
         part
@@ -264,7 +264,7 @@ def _penalty(worse: float | None) -> str:
 
 
 def goal_text(goal: Goal) -> str:
-    """Return the goal and its limits on one line."""
+    """Describe the goal with its limits in one line."""
     limits = goal.limits
     named = (
         ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
@@ -288,7 +288,7 @@ def goal_text(goal: Goal) -> str:
 
 
 def part_texts(answer: Recommendation) -> list[str]:
-    """Return that the search is not finished; nothing if it is."""
+    """Return a sentence that the search is incomplete; empty if it is complete."""
     if not answer.missing:
         return []
     text = (
@@ -299,14 +299,14 @@ def part_texts(answer: Recommendation) -> list[str]:
 
 
 def looked_text(answer: Recommendation) -> str:
-    """Return the number of candidates, and how many were predicted."""
+    """Describe the number of candidates, and of those predicted."""
     stored = ", all from the store" * answer.from_store
     could = f"{answer.predicted:,} predicted (those that could be best{stored})"
     return f"{answer.looked_at:,} candidates; {could}"
 
 
 def nothing_texts(answer: Recommendation) -> list[str]:
-    """Return why no candidate meets the limits."""
+    """Return sentences on why no candidate meets the limits."""
     conflict = answer.conflict
     if answer.missing:
         return part_texts(answer)
@@ -328,7 +328,7 @@ def _front(answer: Recommendation) -> tuple[Table | None, Notes]:
 
 
 def front_table(answer: Recommendation) -> Table | None:
-    """Return the front with a head and its marks in words; without the goal where it is empty."""
+    """Return the Pareto front as a table, without the column of the goal if it is empty."""
     rows, _ = front_rows(answer)
     marked = [
         (*row[:-1], ", ".join(["best"] * ("best" in row[-1]) + [UNMEASURED] * (BEYOND in row[-1])))
@@ -362,7 +362,7 @@ def front_rows(answer: Recommendation) -> tuple[list[tuple[str, ...]], int]:
 
 
 def buying_texts(answer: Recommendation) -> list[str]:
-    """Return when buying the best machines is cheaper than renting; nothing without prices."""
+    """Return a sentence on the break-even of buying the best machines; empty without prices."""
     found = answer.buying
     if found is None:
         return []
@@ -371,7 +371,7 @@ def buying_texts(answer: Recommendation) -> list[str]:
 
 
 def loser_texts(losers: Sequence[Loser]) -> list[str]:
-    """Return why each obvious alternative lost."""
+    """Return a sentence for each obvious alternative, with the reason why it is worse."""
     texts = (
         f"{what}{f' ({where})' if where else ''}: {reason}"
         for what, where, reason in loser_rows(losers)
@@ -380,7 +380,7 @@ def loser_texts(losers: Sequence[Loser]) -> list[str]:
 
 
 def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
-    """Return each obvious alternative, its machines, and why it lost."""
+    """Return each obvious alternative, its machines, and the reason why it is worse."""
     return [
         (
             loser.what,
@@ -394,7 +394,7 @@ def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
 
 
 def idea_texts(answer: Recommendation) -> list[str]:
-    """Return what would relieve the CPUs of the scenario, best first."""
+    """Return sentences on changes that would relieve the CPUs, best first."""
     texts: list[str] = []
     for choice in answer.ideas:
         if not choice.is_predicted:
@@ -437,7 +437,7 @@ def _pin(pin: PinPrice, objective: Objective) -> str:
 
 
 def left_out_texts(answer: Recommendation) -> list[str]:
-    """Return what was not searched, and why."""
+    """Return sentences on machines and settings that were not searched, with reasons."""
     texts = [_excluded(answer, name, count) for name, count in answer.excluded.items()]
     reasons_: dict[str, list[str]] = {}
     for refusal in answer.refused:
@@ -466,7 +466,7 @@ def _excluded(answer: Recommendation, name: str, count: int) -> str:
 
 
 def launch_code(launch: Launch | None) -> Code:
-    """Return how to start the best choice: a command, the loader, resources as YAML."""
+    """Return the commands to launch the best choice: launcher, loader, resources as YAML."""
     if launch is None:
         return Code(lines=())
     lines = [launch.command, launch.loader, *launch.notes, *launch.resources.splitlines()]
@@ -474,7 +474,7 @@ def launch_code(launch: Launch | None) -> Code:
 
 
 def best_title(answer: Recommendation) -> str:
-    """Return the title of the best choice, with what qualifies it."""
+    """Return the title of the section on the best choice, with its qualifications."""
     winner = answer.winner
     if answer.sure is not None and answer.sure.best[0] < LIKELY:
         tied = sum(share >= MIN_PROBABILITY for share in answer.sure.best[1:])
@@ -486,7 +486,7 @@ def best_title(answer: Recommendation) -> str:
 
 
 def winner_figures(answer: Recommendation) -> list[tuple[str, str, str]]:
-    """Return the figures of the best choice: a label, the value, and its interval or a remark."""
+    """Return the metrics of the best choice: label, value, and interval or remark."""
     winner, objective = answer.ranked[0], answer.goal.objective
     unit = unit_of(objective)
     rows = [
@@ -509,7 +509,7 @@ def winner_figures(answer: Recommendation) -> list[tuple[str, str, str]]:
 
 
 def about_texts(answer: Recommendation) -> list[str]:
-    """Return how the best compares: to the scenario, to its equals, and with which confidence."""
+    """Return sentences that compare the best choice with the scenario, equal ones and others."""
     return [
         *_now(answer, answer.ranked[0]),
         *_spot(answer),
@@ -522,7 +522,7 @@ def about_texts(answer: Recommendation) -> list[str]:
 
 
 def caveats(answer: Recommendation) -> list[str]:
-    """Return what to check before the best is taken: ports, copies, warnings, uncounted costs."""
+    """Return sentences on what to check first: ports, copies, warnings, costs not included."""
     winner, program = answer.winner, answer.program
     if winner is None:
         return []
@@ -542,7 +542,7 @@ def caveats(answer: Recommendation) -> list[str]:
 
 
 def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
-    """Return a warning where a step takes many more samples than now, or fewer."""
+    """Return a warning if a step takes many more samples than now, or many fewer."""
 
     def samples(choice: Choice) -> float:
         rate = number(choice.figures, "throughput_samples_per_s")
@@ -560,7 +560,7 @@ def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
 
 
 def _moved(move: Move, rent: float | None) -> str:
-    """Return the time and cost of copying the data."""
+    """Describe the time and cost of copying the data; `rent` is in $/h."""
     where = short_name(move.target) if move.target != move.source else "the drives of this machine"
     size, source = show(move.size, BYTE, DIGITS), short_name(move.source)
     parts = []
@@ -603,7 +603,7 @@ def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
 
 
 def _now(answer: Recommendation, winner: Choice) -> list[str]:
-    """Return the scenario as it stands, and why it is not taken where it is the better one."""
+    """Compare the best choice with the unchanged scenario; if that is better, say why it lost."""
     now, objective = answer.now, answer.goal.objective
     if now is None or now.value is None or winner.value is None or not now.is_predicted:
         return []
@@ -645,7 +645,7 @@ def _spot(answer: Recommendation) -> list[str]:
 
 
 def _equals(answer: Recommendation) -> list[str]:
-    """Return choices with the same value, with their other figures."""
+    """Return a sentence on choices of equal value, with their other metrics."""
     if not answer.equals:
         return []
     objective = answer.goal.objective
@@ -657,7 +657,7 @@ def _equals(answer: Recommendation) -> list[str]:
 
 
 def trade_texts(answer: Recommendation) -> list[str]:
-    """Return what more money would buy in time, and what waiting would save, a sentence each."""
+    """Return a sentence for each trade-off of time and money."""
     return [_traded(trade) for trade in answer.trades]
 
 
@@ -686,7 +686,7 @@ def _second(answer: Recommendation) -> list[str]:
 
 
 def _confidence(answer: Recommendation) -> list[str]:
-    """Return the probability that the best machine is best, in any number and setting."""
+    """Return a sentence with the probability that the best machine is the best."""
     sure = answer.sure
     if sure is None or len(sure.best) <= 1:
         return []
@@ -713,7 +713,7 @@ def _confidence(answer: Recommendation) -> list[str]:
 
 
 def _safer(answer: Recommendation) -> list[str]:
-    """Return the best of those that meet deadline and budget almost surely."""
+    """Return a sentence on the best choice that meets deadline and budget almost surely."""
     if answer.safer is None:
         return []
     choice, sure = answer.safer
@@ -723,18 +723,18 @@ def _safer(answer: Recommendation) -> list[str]:
 
 
 def front_notes(answer: Recommendation, choice: Choice) -> str:
-    """Return the marks of a point of the front: best, `BEYOND`, both or none."""
+    """Return the marks of a point of the front: ``best``, `BEYOND`, both, or an empty string."""
     best = answer.winner is not None and choice.index == answer.winner.index
     return "best" * best + BEYOND * is_outside_evidence(choice)
 
 
 def hardware(choice: Choice) -> str:
-    """Return the machines of a choice with their number."""
+    """Describe the machines of a choice, with their number."""
     return _hardware(choice, f"{choice.count} x ")
 
 
 def machine(choice: Choice) -> str:
-    """Return the machine of a choice, without its number."""
+    """Describe the machine of a choice, without the number."""
     return _hardware(choice, "")
 
 
@@ -751,26 +751,26 @@ def _hardware(choice: Choice, many: str) -> str:
 
 
 def settings(choice: Choice) -> str:
-    """Return the other settings that differ from the scenario."""
+    """Describe the settings of a choice that differ from the scenario, except the machines."""
     return ", ".join(
         f"{key} = {value}" for key, value in choice.settings.items() if key not in _HIDDEN
     )
 
 
 def worth(choice: Choice, objective: Objective) -> str:
-    """Return the value of a choice's objective, with its unit."""
+    """Format the value of a choice's objective, with its unit."""
     if choice.value is None:
         return "no value"
     return measured(choice, objective.metric, unit_of(objective), choice.value)
 
 
 def unit_of(objective: Objective) -> Unit | None:
-    """Return the unit of the goal; None for a bare number."""
+    """Return the unit of an objective; None for a number without unit."""
     return parse_expression(objective.metric).unit
 
 
 def measured(choice: Choice, metric: str, unit: Unit | None, value: float | None = None) -> str:
-    """Return a figure of a choice, or another value of it, to the precision of its interval."""
+    """Format a metric of a choice, or `value`, with the digits that its interval justifies."""
     ends = ends_of(choice, metric)
     number_of = number(choice.figures, metric) if value is None else value
     if number_of is None:
@@ -781,7 +781,7 @@ def measured(choice: Choice, metric: str, unit: Unit | None, value: float | None
 
 
 def ends_of(choice: Choice, metric: str) -> tuple[float, float] | None:
-    """Return the 80% interval of a figure, scaled to the choice's own value."""
+    """Return the 80% interval of a metric, scaled to the choice's own value."""
     band, predicted = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
     own = number(choice.figures, metric)
     if band is None or not predicted or own is None:
@@ -790,7 +790,7 @@ def ends_of(choice: Choice, metric: str) -> tuple[float, float] | None:
 
 
 def measures(objective: Objective, choice: Choice) -> tuple[str, str, str]:
-    """Return the value of the objective, the run time and the cost."""
+    """Return value of the objective, run time and cost as texts."""
     return (
         worth(choice, objective),
         measured(choice, TIME, SECOND),
@@ -799,7 +799,7 @@ def measures(objective: Objective, choice: Choice) -> tuple[str, str, str]:
 
 
 def dollars(amount: float) -> str:
-    """Return an amount with cents only if it is small.
+    """Format an amount of money, with cents only if it is small.
 
     Examples
     --------
@@ -810,7 +810,7 @@ def dollars(amount: float) -> str:
 
 
 def _table(answers: Sequence[Recommendation]) -> Table:
-    """Return every choice that the report names, scenario by scenario, in SI units."""
+    """Return a row for each choice in the report, by scenario, in SI units."""
     rows: list[tuple[Cell, ...]] = []
     for answer in answers:
         named: list[tuple[str, Choice | None, str]] = [
@@ -849,7 +849,7 @@ def _cells(
 
 
 def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
-    """Return the recommendation as plain values."""
+    """Return the recommendation as a JSON-serializable dict."""
     sure, conflict, goal, program = answer.sure, answer.conflict, answer.goal, answer.program
     winner = answer.winner
     ported = winner is not None and program is not None and not program.runs_on(winner.machine)

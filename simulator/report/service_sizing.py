@@ -1,4 +1,4 @@
-"""Machines for a service: the cheapest ones (``plan recommend``), and how many (``plan size``)."""
+"""Machines for a service: the cheapest (``plan recommend``), their number (``plan size``)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ MAX_ROWS: Final = 10
 
 
 def document(found: ServiceChoices, typed: str = "") -> Document:
-    """Return the cheapest machines for a service.
+    """Return the cheapest machines for a service as a document.
 
     Parameters
     ----------
     found : ServiceChoices
-        The answer.
+        Results of the search.
     typed : str
-        The service with its settings as they were typed after the verb.
+        The service with its options as command-line arguments.
     """
     service = found.service
     unit = USD if service.load.is_bulk else USD_PER_SECOND
@@ -84,7 +84,7 @@ def choices_table(found: ServiceChoices) -> Table:
 
 
 def _work(name: str) -> Callable[[Choice], float | None]:
-    """Return the getter of a figure of the cost and energy of a choice, None if it has none."""
+    """Return a getter of a cost or energy metric of a choice; it returns None if not applicable."""
 
     def figure(choice: Choice) -> float | None:
         values = part_figures(
@@ -119,7 +119,7 @@ _CHOICE: Final[Columns[Choice]] = {
 
 
 def _wanted(service: Service) -> str:
-    """Return the SLO in words; of a bulk job its deadline."""
+    """Describe the SLO; for a bulk job its deadline."""
     if service.deadline is None:
         return limits_called(service)
     others = f"; {limits_called(service)}" if service.slo.limits else ""
@@ -205,7 +205,7 @@ def _choices(service: Service, choices: Sequence[Choice]) -> Table:
 
 
 def _latencies(service: Service, answered: Callable[[Any], Answered | None]) -> Columns[Any]:
-    """Return the columns of the latencies of choices."""
+    """Return the columns of latencies; `answered` returns the results of a choice."""
 
     def column(name: str) -> Callable[[Any], str]:
         def text(one: Any) -> str:  # noqa: ANN401 - a choice or a need
@@ -218,7 +218,7 @@ def _latencies(service: Service, answered: Callable[[Any], Answered | None]) -> 
 
 
 def _rejected(refused: Iterable[Refused]) -> Iterator[str]:
-    """Yield reasons, each with the candidates that it rejects."""
+    """Yield each reason for rejection, with the candidates that it applies to."""
     reasons: dict[str, list[str]] = {}
     for one in refused:
         reasons.setdefault(one.reason, []).append(settings_called(one.settings))
@@ -248,16 +248,16 @@ _NEED: Final[Columns[Need]] = {
 
 
 def needs_document(service: Service, found: Sequence[Need], typed: str = "") -> Document:
-    """Return how many machines a service needs, at its rate and at higher ones.
+    """Return the number of machines that a service needs, at its rate and at higher ones.
 
     Parameters
     ----------
     service : Service
-        As the file has it.
+        The service.
     found : sequence of Need
-        One of each rate; the service's own first.
+        The need at each rate, the service's own rate first.
     typed : str
-        The service as it was typed after the verb.
+        The service with its options as command-line arguments.
     """
     refused = [one for one in found[1:] if one.reason and not found[0].reason]
     own: Columns[Need] = {

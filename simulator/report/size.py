@@ -1,4 +1,4 @@
-"""The smallest sufficient amount of a resource (``plan size``)."""
+"""The report of ``plan size``: the smallest sufficient amount of a resource."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _SMALLEST: Final = {
 
 
 def document(found: SizeAnswer | tuple[Service, Sequence[Need]], typed: str = "") -> Document:
-    """Return the smallest sufficient amount for each number of machines.
+    """Return the smallest sufficient amount for each number of machines as a document.
 
-    `typed` is the job or service as it was typed after the verb.
+    `typed` is the scenario with its options as command-line arguments.
     """
     if not isinstance(found, SizeAnswer):
         from simulator.report.service_sizing import needs_document
@@ -86,7 +86,7 @@ def _offered(found: SizeAnswer) -> str:
 
 
 def _others(found: SizeAnswer) -> list[tuple[str, str]]:
-    """Return the other offers, if one number of machines was asked for."""
+    """Return the other offers with their prices; empty for several numbers of machines."""
     if len(found.rows) > 1:
         return []
     best = _cheapest(found.offers[0])
@@ -95,7 +95,7 @@ def _others(found: SizeAnswer) -> list[tuple[str, str]]:
 
 
 def _cheapest(offers: Sequence[Offer]) -> Offer | None:
-    """Return the first offer; None where its price, and so that of all, is unknown."""
+    """Return the first offer; None if its price is unknown, as then all prices are."""
     best = offers[0] if offers else None
     return None if best is None or best.per_month is best.per_second is None else best
 
@@ -129,7 +129,7 @@ def _row(one: Sized, found: SizeAnswer) -> tuple[str, ...]:
 
 
 def _size(size: Size) -> str:
-    """Return a size, rounded up: less would not be enough."""
+    """Format a size, rounded up so that it is sufficient."""
     if size.value is None:
         return "any"
     value = _up(size.value)
@@ -141,7 +141,7 @@ def _size(size: Size) -> str:
 
 
 def _up(value: float) -> float:
-    """Return a value rounded up to `DIGITS` significant digits."""
+    """Round a value up to `DIGITS` significant digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1)
     return math.ceil(value / step - 1e-9) * step
 
@@ -164,7 +164,7 @@ def _trial(found: SizeAnswer) -> Code | Notes:
 
 
 def _option(size: Size) -> str:
-    """Return the settings for a size, as users write them."""
+    """Format the settings for a size as values of ``--set``."""
     value, knob = size.value or 0.0, size.knob
     if knob.settings is None:
         return ""
@@ -189,7 +189,7 @@ def _object(found: SizeAnswer) -> dict[str, Any]:
 
 
 def _offer_object(one: Offer) -> dict[str, Any]:
-    """Return a store for the data, or one machine, as plain values."""
+    """Return an offer of a store or machine as a JSON-serializable dict."""
     return {"name": one.name, "usd_per_month": one.per_month, "usd_per_s": one.per_second}
 
 

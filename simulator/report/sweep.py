@@ -1,4 +1,4 @@
-"""A sweep (``plan sweep``): the Pareto front, the best, rejected candidates, and files of all."""
+"""The report of ``plan sweep``: Pareto front, best and rejected candidates, files of all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FATES: Final = {
 
 
 def document(found: Findings | Sequence[Outcome], name: str) -> Document:
-    """Return the answer of a sweep of the job or service `name`."""
+    """Return a sweep of the job or service `name` as a document."""
     if not isinstance(found, Findings):
         return _variants(found)
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
@@ -74,7 +74,7 @@ def document(found: Findings | Sequence[Outcome], name: str) -> Document:
 
 
 def rejections(found: Findings) -> tuple[Section, ...]:
-    """Return the most frequent reasons for which candidates were not predicted, by status."""
+    """Return sections with the most frequent reasons for not predicting candidates, by status."""
     return tuple(
         part
         for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
@@ -83,7 +83,7 @@ def rejections(found: Findings) -> tuple[Section, ...]:
 
 
 def _empty(found: Findings) -> str:
-    """Return why the front is empty."""
+    """Describe why the Pareto front is empty."""
     if not found.counts[Status.PREDICTED]:
         return "no configuration can run"
     names = ", ".join(printable(objective.metric) for objective in found.objectives)
@@ -91,7 +91,7 @@ def _empty(found: Findings) -> str:
 
 
 def none_found(found: Findings | Sequence[Outcome]) -> tuple[str, ...]:
-    """Return why a sweep of a job has no answer; that of a service says so in its report."""
+    """Return sentences on why a sweep has no result; empty for a service, whose report says so."""
     if not isinstance(found, Findings):
         return ()
     if found.counts[Status.PREDICTED]:
@@ -105,13 +105,13 @@ def none_found(found: Findings | Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def all_candidates(found: Findings) -> Table:
-    """Return every candidate with status, reason and figures: the columns of the frame."""
+    """Return a row for each candidate with status, reason and metrics, as in the data frame."""
     names = column_names(found.outcomes)
     return Table(head=names, rows=tuple(row(outcome, names) for outcome in found.outcomes))
 
 
 def best_candidates(found: Findings) -> Table:
-    """Return the front, then the best that were requested."""
+    """Return the candidates of the Pareto front, then the best ones that ``--top`` requested."""
     shown = [place.outcome for place in found.front]
     shown += [outcome for outcome in found.best if outcome not in shown]
     names = _shown_metrics(found.objectives)
@@ -134,12 +134,12 @@ def _plain_value(outcome: Outcome, name: str) -> str | float | int | None:
 
 
 def fates_text(found: Findings) -> str:
-    """Return the number of candidates by status, such as ``6 simulated, 2 infeasible``."""
+    """Describe the number of candidates by status, such as ``6 simulated, 2 infeasible``."""
     return ", ".join(f"{n:,} {_FATES[status]}" for status, n in found.counts.items() if n)
 
 
 def reason_texts(reasons: Sequence[Reason]) -> Iterator[str]:
-    """Yield the most frequent reasons with their counts; the rest is counted."""
+    """Yield the most frequent reasons with their counts, and the number of others."""
     for reason in reasons[:MAX_REASONS]:
         yield f"{reason.count:,} x {reason.text}"
     rest = reasons[MAX_REASONS:]
@@ -153,7 +153,7 @@ def _front_title(objectives: Sequence[Objective]) -> str:
 
 
 def objective_text(objective: Objective) -> str:
-    """Return an objective in words, such as ``lowest run time``."""
+    """Describe an objective, such as ``lowest run time``."""
     way = "highest" if objective.sense is Sense.MAXIMIZE else "lowest"
     return f"{way} {printable(metric_called(objective.metric))}"
 
@@ -174,7 +174,7 @@ def _front(found: Findings) -> tuple[Any, ...]:
 
 
 def _candidates(outcomes: Sequence[Outcome], found: Findings) -> Table:
-    """Return candidates with the keys that vary and the main metrics."""
+    """Return a table of candidates with the keys that vary and the main metrics."""
     keys, names = tuple(found.values), _shown_metrics(found.objectives)
     kept = [name for name in names if any(o.figures.get(name) is not None for o in outcomes)]
     head = ("candidate", *_short(keys), *(_HEADS.get(name, printable(name)) for name in kept))
@@ -199,7 +199,7 @@ def _figure(outcome: Outcome, name: str) -> str:
 
 
 def sides_of(rows: Sequence[Sequence[str]]) -> str:
-    """Return the alignment of columns of texts: those of numbers to the right."""
+    """Return the alignment of columns of text: those that look like numbers to the right."""
     return "".join(
         ">" if all(text[:1] in "0123456789$-." for text in column) else "<"
         for column in zip(*rows, strict=True)
@@ -207,13 +207,13 @@ def sides_of(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _shown_metrics(objectives: Sequence[Objective]) -> tuple[str, ...]:
-    """Return the metrics of a table: objectives first."""
+    """Return the metrics of a table, objectives first."""
     asked = [objective.metric for objective in objectives if objective.metric in _METRICS]
     return tuple(dict.fromkeys((*asked, *MAIN_METRICS)))
 
 
 def _short(keys: Sequence[str]) -> tuple[str, ...]:
-    """Return keys without their section where that leaves them distinct."""
+    """Return keys without their section if they remain distinct."""
     last = [key.rpartition(".")[2] for key in keys]
     return tuple(
         name if last.count(name) == 1 else key for key, name in zip(keys, last, strict=True)
@@ -221,7 +221,7 @@ def _short(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def csv_text(found: Findings) -> str:
-    """Return every candidate in a line of CSV, under the columns of the frame."""
+    """Return all candidates as CSV, with the columns of the data frame."""
     return f"{as_csv(all_candidates(found))}\n"
 
 
@@ -249,7 +249,7 @@ _BATCHES: Final = {
 
 
 def _variants(found: Sequence[Outcome]) -> Document:
-    """Return variants of a service: the figures that matter, a row each."""
+    """Return variants of a service as a document, with a row for each."""
     mistakes = (
         ": ".join(filter(None, (settings_called(one.settings), one.reason)))
         for one in found
@@ -289,12 +289,12 @@ def _variants(found: Sequence[Outcome]) -> Document:
 
 
 def check_parquet() -> None:
-    """Refuse early what `parquet_bytes` could not write.
+    """Check before a long computation that Parquet files can be written.
 
     Raises
     ------
     PlanError
-        If the library is missing.
+        If pyarrow is not installed.
     """
     if importlib.util.find_spec("pyarrow") is None:
         msg = "--parquet needs the package 'pyarrow': pip install 'plan-simulator[parquet]'"
@@ -302,12 +302,12 @@ def check_parquet() -> None:
 
 
 def parquet_bytes(found: Findings) -> bytes:
-    """Return the frame as Parquet; a column of several kinds of values is text.
+    """Return the data frame as Parquet; columns of mixed types are text.
 
     Raises
     ------
     PlanError
-        If the library is missing.
+        If pyarrow is not installed.
     """
     check_parquet()
     table = frame(found.outcomes)
@@ -321,7 +321,7 @@ def parquet_bytes(found: Findings) -> bytes:
 
 
 def as_object(found: Findings, name: str) -> dict[str, Any]:
-    """Return the sweep of the scenario `name`; figures in SI units, null: no finite one."""
+    """Return a sweep of `name` as a JSON-serializable dict, in SI units; null: not finite."""
     tree: dict[str, Any] = {
         "schema": SCHEMA,
         "version": __version__,

@@ -1,4 +1,4 @@
-"""Documents as plain text for a terminal, and its building blocks: columns, bars, wrapped lines."""
+"""Plain text for a terminal: documents, and helpers for columns, bars and wrapped lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BESIDE_BAR: Final = 22
 
 
 def render(document: Document, width: int = WIDTH) -> str:
-    """Return a document as text, at most `width` columns wide, without a final line end."""
+    """Render a document as text, at most `width` columns wide, without a final newline."""
     label = _label(document)
     lines = [line for part in document.preface for line in _section(part, label, width)]
     lines += ["", *wrapped(document.title, width=width)] if document.title else []
@@ -45,7 +45,7 @@ def render(document: Document, width: int = WIDTH) -> str:
 
 
 def _label(document: Document) -> int:
-    """Return the width of labels in rows that no section indents."""
+    """Return the width of the labels of rows outside of titled sections."""
     items = [item for part in document.sections if not part.title for item in part.items]
     pairs = [*document.question, *(row for i in items if isinstance(i, Rows) for row in i.rows)]
     return max((len(label) for label, _ in pairs), default=0)
@@ -59,7 +59,7 @@ def _section(part: Section, label: int, width: int) -> list[str]:
 
 
 def item_lines(item: Item, width: int = WIDTH, label: int | None = None) -> list[str]:
-    """Return an item as lines; labels of rows take `label` columns, or as many as needed."""
+    """Return an item as lines; labels of rows are `label` columns wide, by default as needed."""
     match item:
         case Table():
             return table_lines(item)
@@ -80,7 +80,7 @@ def item_lines(item: Item, width: int = WIDTH, label: int | None = None) -> list
 
 
 def _kept(text: str, width: int) -> list[str]:
-    """Return a text as lines; one that is indented and short enough stays as it is."""
+    """Wrap a text; an indented text that fits stays unchanged."""
     return [text] if text[:1] == " " and len(text) <= width else wrapped(text, INDENT, width)
 
 
@@ -102,7 +102,7 @@ def _bars(item: Bars, width: int, label: int | None) -> list[str]:
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with control characters as escapes, so that input cannot steer a terminal.
+    r"""Escape the control characters in `text`, so that input cannot control a terminal.
 
     Examples
     --------
@@ -113,18 +113,18 @@ def printable(text: str) -> str:
 
 
 def section(title: str, lines: Sequence[str]) -> list[str]:
-    """Return an empty line, a title and indented lines below it; nothing without lines."""
+    """Return a blank line, a title and indented lines; an empty list without lines."""
     return ["", title, *(f"{INDENT}{line}" for line in lines)] if lines else []
 
 
 def wrapped(text: str, hang: str = INDENT, width: int = WIDTH - len(INDENT)) -> list[str]:
-    """Return `text` broken at spaces; all lines but the first start with `hang`."""
+    """Wrap `text` at blanks; all lines but the first start with `hang`."""
     lines = textwrap.wrap(printable(text), width, subsequent_indent=hang, break_on_hyphens=False)
     return lines or [""]
 
 
 def labelled(rows: Sequence[Row], label: int, width: int = WIDTH) -> list[str]:
-    """Return labels in the first `label` columns, and next to them their texts, wrapped.
+    """Return rows as lines: labels in the first `label` columns, next to them the wrapped texts.
 
     Rows without a text are left out.
 
@@ -143,7 +143,7 @@ def labelled(rows: Sequence[Row], label: int, width: int = WIDTH) -> list[str]:
 
 
 def table_lines(table: Table) -> list[str]:
-    """Return a table as aligned columns, by default numbers to the right."""
+    """Return a table as aligned columns."""
     rows = [tuple(printable(_exact(cell)) for cell in row) for row in table.rows]
     return columns([table.head, *rows] if table.head else rows, sides(table))
 
@@ -153,14 +153,14 @@ def _exact(cell: Cell) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """Return rows as aligned columns two spaces apart.
+    """Align rows of cells in columns, two blanks apart.
 
     Parameters
     ----------
     rows : sequence of rows of cells
-        All of one length.
+        Cells of each row; all rows have the same length.
     align : str
-        One of ``<`` and ``>`` for each column.
+        ``<`` or ``>`` for each column.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
 
 
 def bar(share: float, before: float = 0.0, width: int = BAR) -> str:
-    """Return a bar for `share` of the whole that starts where `before` of it ended.
+    """Return a bar of `share` of the width, starting at the fraction `before`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def _clipped(share: float) -> float:
 
 
 def percent(share: float) -> str:
-    """Return a ratio as per cent with one decimal.
+    """Format a ratio as a percentage with one decimal.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def percent(share: float) -> str:
 
 
 def count(number: float) -> str:
-    """Return a count or a rate of events in full, three significant digits below a hundred.
+    """Format a count or rate of events as an integer; below 100 with three digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The errors of predictions of series that nothing was fitted to (``plan validate --unseen``)."""
+"""The report of ``plan validate --unseen``: errors for series without own fitted values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNKNOWN: Final = "unknown"
 
 
 def document(found: LeftOut, worst: int = 0) -> Document:
-    """Return the errors on unseen series; with the `worst` rows of all sets if any."""
+    """Return the errors on unseen series as a document, with the `worst` rows of all sets."""
     rows = worst_rows(found.judged, worst)
     pairs = found.speedups
     return Document(
@@ -97,14 +97,14 @@ def _tree(found: LeftOut) -> dict[str, Any]:
 
 
 def _table(found: LeftOut) -> Table:
-    """Return a row for each family and metric; errors are fractions."""
+    """Return a row for each family and metric; errors as fractions."""
     keys = tuple(_object(found.families[0])) if found.families else ("set",)
     rows = tuple(tuple(_object(one).values()) for one in found.families)
     return Table(head=keys, rows=rows)
 
 
 def page(found: LeftOut) -> str:
-    """Return the first part of the accuracy document in Markdown."""
+    """Return the section on unseen series of the accuracy document, in Markdown."""
     parts = [f"## {TITLE}\n", f"{ABOUT}\n"]
     for name, metric in _metrics(found):
         own = list(_of(found, name, metric))
@@ -134,7 +134,7 @@ def page(found: LeftOut) -> str:
 
 
 def _speedup_rows(pairs: Sequence[Speedup]) -> list[tuple[str, ...]]:
-    """Return speed-ups and their errors by set and accelerators; those of all pairs last."""
+    """Return speed-ups and their errors by set and accelerators; the total of all pairs last."""
     kinds = dict.fromkeys((one.set, one.slower, one.faster) for one in pairs)
     groups = [(kind, [one for one in pairs if kind == _kind(one)]) for kind in kinds]
     whole = [((ALL, "", ""), list(pairs))] if len(groups) > 1 else []
@@ -157,7 +157,7 @@ def _speedup_cells(kind: tuple[str, str, str], own: Sequence[Speedup]) -> tuple[
 
 
 def _worst(found: LeftOut) -> list[Judged]:
-    """Return the largest errors, one of each family and metric."""
+    """Return the largest errors, one for each family and metric."""
     worst: dict[tuple[str, str, str], Judged] = {}
     for one in sorted(found.judged, key=lambda one: -abs(one.error)):
         worst.setdefault((one.set, one.family, one.metric), one)
@@ -174,7 +174,7 @@ def _metrics(found: LeftOut) -> Sequence[tuple[str, str]]:
 
 
 def _of(found: LeftOut, name: str, metric: str) -> Iterator[Unseen]:
-    """Yield the families of a set's metric, and the total where there are several."""
+    """Return the families of a set's metric, and the total if there are several."""
     own = [one for one in found.families if (one.set, one.metric) == (name, metric)]
     several = len(own) > 1 + 1
     return (one for one in own if several or one.name != EVERY_FAMILY)

@@ -1,4 +1,4 @@
-"""Observed utilization next to the predicted one (``plan import runs``)."""
+"""The report of ``plan import utilization``: observed and predicted utilization."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _UNEVEN: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One quantity over all devices: mean of the devices' means, their p95, least and most.
+    """Statistics of one quantity over all devices, in SI units, shares from 0 to 1.
 
-    `peak` is the largest sample of any device. All are in SI units, shares from 0 to 1.
+    `mean` and `p95` are means over devices, `peak` is the largest sample of any device, `least` and
+    `most` are the smallest and largest mean of a device.
     """
 
     quantity: Quantity
@@ -37,7 +38,7 @@ class Seen:
 
 
 def observed(found: Utilization) -> list[Seen]:
-    """Return the observed values of each quantity, in the order of `Quantity`."""
+    """Return the statistics of each observed quantity, in the order of `Quantity`."""
     return [
         _seen(quantity, here)
         for quantity in Quantity
@@ -113,7 +114,7 @@ def _shown(quantity: Quantity, value: float) -> str:
 
 
 def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None:
-    """Return the predicted value of a quantity; None if there is none."""
+    """Return the predicted value of a quantity; None if it is not predicted."""
     get = _PREDICTED.get(quantity)
     if prediction is None or get is None:
         return None
@@ -122,7 +123,7 @@ def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None
 
 
 def document(found: Utilization, prediction: Prediction | None = None) -> Document:
-    """Return the observed utilization, next to the predicted one if there is a prediction."""
+    """Return the observed utilization as a document, with the predicted one if there is any."""
     seen = observed(found)
     head = _head(prediction)
     rows = [_row(each, prediction) for each in seen]
@@ -164,7 +165,7 @@ def _row(seen: Seen, prediction: Prediction | None) -> list[str]:
 
 
 def _difference(seen: Seen, expected: float) -> str:
-    """Return predicted less observed: points for shares, else relative to the observed value."""
+    """Format predicted minus observed: points for shares, else relative to the observed value."""
     basis = seen.peak if seen.quantity in _PEAKS else seen.mean
     if seen.quantity not in _UNITS:
         return f"{100.0 * (expected - basis):+.1f} points"
@@ -195,7 +196,7 @@ def _cautions(seen: list[Seen]) -> list[str]:
 
 
 def _table(found: Utilization, prediction: Prediction | None) -> Table:
-    """Return the figures in SI units, shares from 0 to 1."""
+    """Return a row for each quantity in SI units, shares from 0 to 1."""
     rows = tuple(
         (
             seen.quantity.name.lower(),

@@ -1,4 +1,4 @@
-"""The worth of more of each resource (``plan whatif``): changes, break points, swaps, a tornado."""
+"""The report of ``plan whatif``: effects of changes, moves of the bottleneck, swaps, a tornado."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ENOUGH: Final = (
 def document(
     found: WhatIf | tuple[ServicePrediction, Sequence[ChangedService]], metric: str
 ) -> Document:
-    """Return the worth of changes of a job or a service, by their effect on a metric."""
+    """Return the effects of changes of a job or a service on a metric as a document."""
     if not isinstance(found, WhatIf):
         return _service_document(*found, metric)
     margins, base = found.margins, found.margins.base
@@ -94,7 +94,7 @@ def document(
 def _service_document(
     base: ServicePrediction, worths: Sequence[ChangedService], metric: str
 ) -> Document:
-    """Return the effect of changes on a metric of a service, the smallest value first."""
+    """Return the effects of changes on a metric of a service, smallest value first."""
     now = service_figures(base).get(metric)
 
     def rounded(value: float | None) -> float | None:
@@ -231,7 +231,7 @@ def _price_notes(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
 
 
 def value_text(knob: Knob, value: float) -> str:
-    """Return a knob's value with its unit.
+    """Format the value of a resource with its unit.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
 
 
 def _rough(knob: Knob, value: float) -> float:
-    """Return the point of the move to `ROUGH` digits; small counts in full."""
+    """Round a value to `ROUGH` digits; small counts are not rounded."""
     near = float(f"{value:.{ROUGH}g}")
     return value if knob.whole and abs(near - value) < 1.0 else near
 
@@ -296,7 +296,7 @@ def _object(found: WhatIf) -> dict[str, Any]:
 
 
 def _table(found: WhatIf) -> Table:
-    """Return the job as it is and each change, in SI units; effects as fractions."""
+    """Return a row for the unchanged job and for each change, in SI units; effects as fractions."""
     margins = found.margins
     names = tuple(dict.fromkeys((*_SHOWN, "cost.usd_to_train", margins.metric)))
     head = (
@@ -468,7 +468,7 @@ def _tornado_section(found: Sensitivity | None) -> tuple[Section, ...]:
 
 
 def _drawn(bar: Bar, base: float, low: float, high: float) -> str:
-    """Return a bar from one end to the other, with a stroke where the metric is now."""
+    """Draw a bar between both values in characters, with a stroke at the present value."""
     span = high - low
 
     def place(value: float) -> int:

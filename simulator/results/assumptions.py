@@ -40,17 +40,17 @@ from simulator.units import (
 )
 
 BETWEEN_STOPS = 1024 * 7.9 * HOUR
-"""Accelerator-time between interruptions of jobs of 1,024 A100 (RSC-1, arXiv 2410.21680) [s]."""
+"""Mean accelerator-time between interruptions, 1,024 A100 (RSC-1, arXiv 2410.21680) [s]."""
 LEAST_STOPPED = 384
 """Accelerators of the smallest job with published failures (BLOOM, arXiv 2211.05100)."""
 OF_RACKS = ("network", "hosting")
-"""What only machines in a data centre pay for, unless a scenario states it."""
+"""Costs that apply only to machines in a data centre, unless a scenario states them."""
 SHAKY_WIDTH = 0.01
-"""Relative half-width of the mean step above which the run says it is not known well."""
+"""Relative half-width of the mean step above which a warning about its precision is given."""
 
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return every figure of profiles that a scenario uses, and every default."""
+    """Return all inputs that a scenario takes from profiles or defaults, with their sources."""
     return (
         *scenario.notes,
         *_machine(scenario),
@@ -101,7 +101,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _store(store: Storage) -> Iterator[Assumption]:
-    """Return the rates and latencies of the store."""
+    """Yield the assumed read rate and read latency of the store."""
     reached = store.achievable_read_bandwidth is not None
     key = "achievable_read_bandwidth" if reached else "read_bandwidth"
     what, sources = _of("read rate", store), store.sources
@@ -111,7 +111,7 @@ def _store(store: Storage) -> Iterator[Assumption]:
 
 
 def _links(group: Group) -> Iterator[Assumption]:
-    """Return the rates of the links to and between accelerators."""
+    """Yield the assumed rates of the links to and between accelerators."""
     host, gpu = group.host, group.host.gpu
     copied = gpu is not None and not gpu.unified_memory
     among = group.gpus_per_host > 1
@@ -126,7 +126,7 @@ def _links(group: Group) -> Iterator[Assumption]:
 
 
 def _layout(host: Host) -> tuple[Assumption, ...]:
-    """Return the assumed topology of a machine and its drives."""
+    """Return the assumed PCIe switches and drives of a machine whose source is unverified."""
     named = (
         ("switches", "PCIe switches", (Part.COPY, Part.EXCHANGE)),
         ("local_storage", "drives inside", (Part.INPUT,)),
@@ -141,7 +141,7 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
 
 
 def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the prices of stores and their requests."""
+    """Return the assumed prices of stores and their requests."""
     found: list[Assumption] = []
     for use in uses(scenario):
         store, charges = use.store, use.store.charges
@@ -159,7 +159,7 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def bill_notes(billed: Billed) -> tuple[Assumption, ...]:
-    """Return the assumptions on building, grid and owned machines of a job or a service."""
+    """Return the assumptions of a bill about the building, the grid and owned machines."""
     return (*_electricity(billed), *_ownership(billed))
 
 
@@ -220,7 +220,7 @@ def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the assumed contention of busy threads, on every machine whose cores work."""
+    """Return the assumed SMT gain and contention of busy cores on all machines."""
     computes = scenario.cluster.trainers.host.gpu is None
     found: list[Assumption] = []
     for group in scenario.cluster.groups:
@@ -237,7 +237,7 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _device_time(scenario: Scenario) -> Iterator[Assumption]:
-    """Return the device time of a batch, and that of an optimizer on the host."""
+    """Yield the device time of a batch, and the time of an optimizer update on the host."""
     time = device_time(scenario)
     if time is None:
         return
@@ -252,7 +252,7 @@ def _device_time(scenario: Scenario) -> Iterator[Assumption]:
 
 
 def _kernels(scenario: Scenario) -> Iterator[Assumption]:
-    """Return what a computed device time takes from other devices and from the software."""
+    """Yield the inputs of a computed device time that come from other devices or the software."""
     time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured:
         return
@@ -290,7 +290,10 @@ def warnings(
     memory: MemoryFit | None,
     rests_on: tuple[Assumption, ...],
 ) -> tuple[str, ...]:
-    """Return the warnings: what may make the prediction wrong or the job fail."""
+    """Return warnings about an unreliable prediction or a job that may fail.
+
+    `rests_on`: assumptions of the prediction; unverified ones are named in a warning.
+    """
     found = (
         _short_memory(memory),
         _sharded_for_nothing(scenario, memory),
@@ -346,7 +349,7 @@ def _is_undated(scenario: Scenario) -> bool:
 
 
 def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> str:
-    """Warn if sharded gradients need more memory than a sharded optimizer alone.
+    """Warn if sharding gradients needs more memory than sharding only the optimizer.
 
     FSDP's SHARD_GRAD_OP keeps a shard of all parameters in addition to the full ones during a pass.
     Gradients make up for it, unless few parameters have some or a pipeline adds up whole ones.
@@ -366,7 +369,7 @@ def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> str:
 
 
 def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> str:
-    """Warn if an epoch takes far longer than its steps: its last batches come late."""
+    """Warn if an epoch takes far longer than its steps, because its last batches are late."""
     steps = lengths(scenario).steps * timing.step_time.mean
     if timing.epoch_time - timing.first_step <= 2.0 * steps:
         return ""
@@ -400,7 +403,7 @@ def _volumes(scenario: Scenario) -> list[str]:
 
 
 def _spot(scenario: Scenario) -> str:
-    """Warn that machines may be taken away, which no time here includes."""
+    """Warn that spot machines may be interrupted, which the predicted times do not include."""
     if scenario.cost.purchase is not Purchase.SPOT:
         return ""
     told = scenario.interruptions
@@ -418,7 +421,7 @@ def _spot(scenario: Scenario) -> str:
 
 
 def _blocks(scenario: Scenario) -> str:
-    """Warn if more machines are bought as capacity blocks than are sold so."""
+    """Warn if more machines are requested as capacity blocks than can be bought."""
     machines = sum(group.count for group in scenario.cluster.groups)
     if scenario.cost.purchase is not Purchase.CAPACITY_BLOCK or machines <= MOST_IN_BLOCKS:
         return ""

@@ -26,7 +26,7 @@ FULL: Final = 0.85
 
 
 class Part(StrEnum):
-    """Parts of a step that can bind it, in addition to resources."""
+    """Parts of a step that can be its bottleneck although no resource is busy."""
 
     COMMUNICATION = "communication"
     BUBBLE = "bubble"
@@ -57,7 +57,7 @@ def part_time(part: Part, split: StepSplit) -> Seconds:
 def binding(
     imposed: Mapping[str, Seconds], split: StepSplit, usage: Mapping[str, Usage]
 ) -> tuple[str, ...]:
-    """Return the bottlenecks of a step in order.
+    """Return the bottleneck of a step, followed by other candidates, longest time first.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def binding(
     split : StepSplit
         The mean step as a sum of its parts.
     usage : mapping of str to Usage
-        How busy each resource is. A full link represents the communication over it.
+        Utilization of each resource. A full link represents the communication over it.
     """
     device = str(Resource.GPU if Resource.GPU in usage else Resource.CPU)
     times = dict(imposed)
@@ -83,7 +83,7 @@ def binding(
 
 
 def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
-    """Return the resource that devices wait for, if data is the bottleneck."""
+    """Return the resource that devices wait for; None if data is not the bottleneck."""
     line = _line(split)
     if split.checkpoint > line:
         return None
@@ -97,12 +97,12 @@ def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
 
 
 def starved(split: StepSplit) -> bool:
-    """Return whether data loading limits a device, without checkpoints."""
+    """Return whether data stalls take at least `STARVED` of the step, checkpoints excluded."""
     return 0.0 < split.data_stall >= STARVED * _line(split)
 
 
 def _line(split: StepSplit) -> Seconds:
-    """Return the step without checkpoints [s]."""
+    """Return the time of the mean step without checkpoints [s]."""
     return (
         split.data_stall
         + split.h2d
@@ -120,7 +120,7 @@ def _longest_part(split: StepSplit, device: str, usage: Mapping[str, Usage]) -> 
 
 
 def _name(part: Part, usage: Mapping[str, Usage]) -> str:
-    """Return the name of a part, or that of its full link."""
+    """Return the name of a part; for communication, the name of the link if it is full."""
     if part is not Part.COMMUNICATION:
         return str(part)
     busy = {str(link): usage[link].busiest for link in _LINKS if link in usage}
@@ -131,9 +131,10 @@ def _name(part: Part, usage: Mapping[str, Usage]) -> str:
 def cpu_need(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> CpuNeed | None:
-    """Count the vCPUs one accelerator needs to stay busy, and how many are short for all.
+    """Return the vCPUs that one accelerator needs to stay busy, and the shortage over all.
 
-    A vCPU here is a hardware thread of a machine whose threads are all busy.
+    A vCPU here is a hardware thread of a machine whose threads are all busy. None if the job has no
+    accelerator or no device time.
     """
     compute = device_time(scenario)
     gpus = scenario.cluster.trainers.gpus_per_host
@@ -161,9 +162,9 @@ def cpu_need(
 
 
 def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
-    """Return core-seconds of the trainers' machine for one of the machine of a stage.
+    """Return the factor that converts core-seconds of a stage's machine to those of a trainer.
 
-    0 for work of another machine that replaces the same work here: it would count twice.
+    It is 0 if the same stage also runs on the trainers: its work would be counted twice.
     """
     if not stage.group:
         return 1.0
@@ -174,7 +175,7 @@ def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDem
 
 
 def _own_vcpus(topology: Topology, site: Site) -> float:
-    """Return the vCPUs of a site in vCPUs of the trainers' machine, by CoreMark if known."""
+    """Convert the vCPUs of a site to vCPUs of the trainers' machine, by CoreMark if known."""
     own, pool = topology.host.cpu, site.host.cpu
     if own.coremark is None or pool.coremark is None:
         return pool.threads

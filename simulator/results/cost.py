@@ -66,14 +66,16 @@ if TYPE_CHECKING:
 
 
 def bill(scenario: Scenario, timing: Timing) -> Cost:
-    """Return price, cost per step and of the run, samples per dollar, energy per step.
+    """Return the cost of the machines: price, costs per step and of the run, samples per dollar.
+
+    It includes the energy of a step.
 
     Parameters
     ----------
     scenario : Scenario
-        Says what machines cost; without a price all dollars are None.
+        Scenario with the prices of machines; without a price all costs are None.
     timing : Timing
-        How long a step and the run take.
+        Times of a step and of the run.
     """
     price, energy = rent(scenario), joules_per_step(scenario, timing)
     terms = {} if price is None else _dollars(scenario, timing, price)
@@ -117,32 +119,32 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
 
 
 def is_block(scenario: Scenario) -> bool:
-    """Return whether the machines are bought as a capacity block, which is paid whole."""
+    """Return whether the machines are bought as a capacity block, which is billed as a whole."""
     return scenario.cost.purchase is Purchase.CAPACITY_BLOCK
 
 
 def paid_time(scenario: Scenario, time: Real) -> Real:
-    """Return the billed time of a run, with provisioning [s]."""
+    """Return the billed time of a run of length `time`, including provisioning [s]."""
     held = scenario.cost.provisioning + time
     return equations.block_time(held) if is_block(scenario) else held
 
 
 def _epoch_rate(scenario: Scenario, timing: Timing) -> float:
-    """Return samples of an epoch over its time with start and end, which are billed too [/s]."""
+    """Return the samples of an epoch divided by its time, including start and end [/s]."""
     return float(samples_of_an_epoch(scenario) / timing.epoch_time)
 
 
 def machines_price(billed: Billed) -> UsdPerSecond | None:
-    """Return the price of all machines [$/s]: every group is billed until all have ended.
+    """Return the price of all machines [$/s]; None if the price of any machine is unknown.
 
-    None if any machine's price is unknown.
+    All groups are billed until the last one ends.
     """
     price = rent(billed)
     return None if price is None else cast("UsdPerSecond", price.value)
 
 
 def rent(billed: Billed) -> Term | None:
-    """Return the same as a term with its equation."""
+    """Return the price of all machines as a term with its equation [$/s]; None if unknown."""
     total: Term | None = None
     for group in billed.cluster.groups:
         price = _price_of_one(billed, group)
@@ -154,7 +156,10 @@ def rent(billed: Billed) -> Term | None:
 
 
 def price_spread(scenario: Scenario) -> UsdPerSecond:
-    """Return the range of the price of all machines [$/s]; 0 if none is known."""
+    """Return the difference between highest and lowest price of all machines [$/s].
+
+    It is 0 if no listed price has a range.
+    """
     listed = ((group.count, listed_price(scenario, group)) for group in scenario.cluster.groups)
     return sum(count * (one.high - one.low) for count, one in listed if one is not None)
 
@@ -162,8 +167,8 @@ def price_spread(scenario: Scenario) -> UsdPerSecond:
 def machine_price(billed: Billed, group: Group) -> UsdPerSecond | None:
     """Return the price of one machine of a group [$/s]: stated, else listed, else None.
 
-    A price that moves is the middle of the range seen. That of an owned machine is without the
-    electricity of its work.
+    A fluctuating price is the middle of its observed range. The price of an owned machine excludes
+    the electricity of its work.
     """
     price = _price_of_one(billed, group)
     return cast("UsdPerSecond", price.value) if isinstance(price, Term) else price
@@ -184,9 +189,9 @@ def stated_price(billed: Billed, group: Group) -> UsdPerSecond | None:
 
 
 def listed_price(billed: Billed, group: Group) -> Price | None:
-    """Return the listed price that a machine of a group is billed at.
+    """Return the price in the profile that a machine of a group is billed at.
 
-    None where the scenario states one, or the profile has none for what is bought there.
+    None if the scenario states a price, or if the profile has none for this purchase and region.
     """
     if stated_price(billed, group) is not None:
         return None
@@ -200,10 +205,10 @@ _CARRIED = frozenset({Scope.OBJECT, Scope.NETWORK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """The use of a store by a run.
+    """Bytes and requests of a run at one store.
 
-    `held` are the bytes that lie there, `reads` and `writes` requests over the whole run, `carried`
-    the bytes that are read and `written` those that are written.
+    `held` are stored bytes, `reads` and `writes` the requests of the whole run, `carried` the bytes
+    read and `written` the bytes written.
     """
 
     store: Storage
@@ -235,7 +240,7 @@ def foreign_cloud(scenario: Scenario, store: Storage) -> str:
 
 
 def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
-    """Return the remark that a store belongs to another cloud; empty if it does not."""
+    """Return a text that a store belongs to another cloud; empty if it does not."""
     cloud = foreign_cloud(scenario, store)
     if not cloud:
         return ""
@@ -243,7 +248,7 @@ def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
 
 
 def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
-    """Return the stores with the data at the start of a run: of trainers or of helpers."""
+    """Return the stores that hold the data at the start of a run, for trainers or helpers."""
     job, trainers = scenario.job, scenario.cluster.trainers
     staged = job.dataset.placement is Placement.STAGE
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
@@ -254,9 +259,9 @@ def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
 
 
 def data_rent(scenario: Scenario) -> UsdPerSecond:
-    """Return the rent of stores with the data [$/s]; an unknown price counts as 0.
+    """Return the rent of the stores that hold the data [$/s]; an unknown price counts as 0.
 
-    Rates held ready are in it; drives of a machine are paid with the machine.
+    It includes provisioned rates. Local drives are paid with the machine.
     """
     size = scenario.job.stored_total
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
@@ -264,7 +269,7 @@ def data_rent(scenario: Scenario) -> UsdPerSecond:
 
 
 def rent_of_data(scenario: Scenario) -> Real:
-    """Return the rent of the data as given, for one candidate or many [$/s]."""
+    """Return the rent of the data as given, without copies [$/s]; accepts arrays of candidates."""
     dataset = scenario.job.dataset
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
     prices: list[Real] = [store.price for store in rented if store.price is not None]
@@ -273,9 +278,9 @@ def rent_of_data(scenario: Scenario) -> Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreActivity:
-    """The activity of a run at a store: `checkpoints` written, `loads` of one, work done `again`.
+    """Activity of a run at a store: number of `checkpoints` written and of `loads` of a checkpoint.
 
-    `again` is all work over the work that counts.
+    `again` is the ratio of all work to useful work.
     """
 
     checkpoints: float
@@ -284,7 +289,7 @@ class StoreActivity:
 
 
 def uses(scenario: Scenario, activity: StoreActivity | None = None) -> tuple[Use, ...]:
-    """Return the uses of stores outside the machines; of an undisturbed run by default."""
+    """Return the uses of stores outside the machines, by default of a run without interruptions."""
     known = (
         StoreActivity(checkpoints=float(checkpoints(scenario))) if activity is None else activity
     )
@@ -311,7 +316,7 @@ def _together(parts: Sequence[Use]) -> Use:
 
 
 def _data(scenario: Scenario) -> Iterator[Use]:
-    """Return the uses for the data and its prepared copies."""
+    """Yield the uses by the data and by its prepared copies."""
     job = scenario.job
     given = job.dataset.total_bytes
     prepared = job.input.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
@@ -334,9 +339,9 @@ def _data(scenario: Scenario) -> Iterator[Use]:
 
 
 def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
-    """Return the reads of epochs and evaluation passes past all caches.
+    """Yield the reads by epochs and evaluation passes that miss all caches.
 
-    Where both trainers and helpers make batches, all reads are taken as those of helpers.
+    If trainers and helpers both prepare batches, all reads are attributed to helpers.
     """
     job = scenario.job
     view = scenario if job.remote is None else replace(scenario, at=job.remote.name)
@@ -359,7 +364,7 @@ def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
 
 
 def _placement(scenario: Scenario) -> Iterator[Use]:
-    """Return the reads that copy the data to the training machines."""
+    """Yield the reads that copy the data to the training machines."""
     job, group = scenario.job, scenario.cluster.trainers
     if job.dataset.placement is Placement.STREAM:
         return
@@ -378,7 +383,7 @@ def _placement(scenario: Scenario) -> Iterator[Use]:
 
 
 def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
-    """Return the writes of a run: checkpoints, or prepared samples."""
+    """Yield the writes of a run: checkpoints, or prepared samples."""
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
@@ -409,28 +414,27 @@ def _of_checkpoints(scenario: Scenario, activity: StoreActivity) -> Use:
 
 RENT, READY, REQUESTS, EGRESS = "rent", "provisioned", "requests", "egress"
 PARTS = (RENT, READY, REQUESTS, EGRESS)
-"""What a store is paid for."""
+"""Parts of the bill of a store."""
 Priced: TypeAlias = tuple[str, Term]
 
 
 def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
-    """Return the bill of the stores of a run; local drives are part of the machines.
+    """Return the bill of the stores of a run without interruptions, local drives excluded.
 
-    Data, prepared copies and kept checkpoints are counted from the first second to the last, rates
-    held ready as well; interruptions are left out, as in all figures of the undisturbed run.
+    Data, prepared copies, kept checkpoints and provisioned rates are billed for the whole run.
 
     Parameters
     ----------
     scenario : Scenario
-        With its stores, what they charge, and how long they hold what they hold.
+        Scenario with stores, their charges, and the time for which data is kept.
     timing : Timing
-        How long the run takes.
+        Times of the run.
     """
     return bill_of(scenario, uses(scenario), timing.total_time + scenario.cost.provisioning)
 
 
 def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -> StorageBill:
-    """Return the bill of given uses over the billed time."""
+    """Return the bill of stores for the uses `used`; `billed`: paid time of the machines [s]."""
     time = at_least(scenario.store.kept or 0.0, billed)
     terms: dict[str, Term] = {}
     for one in used:
@@ -466,9 +470,10 @@ def _usd_of(known: Term | None) -> Usd:
 
 
 def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator[Priced]:
-    """Return all charges of one store with a known price.
+    """Yield the charges of one store with a known price, each with the part of the bill.
 
-    It holds what it holds for so much `time`, and is read as long as machines are `billed` [s].
+    Stored bytes are billed for `time` [s]; reads are spread over the `billed` time of the machines
+    [s].
     """
     store, charges = use.store, use.store.charges
     if store.price is not None:
@@ -494,7 +499,7 @@ def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator
 
 
 def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[Priced]:
-    """Return the egress: bytes read across regions, and written between regions of a cloud."""
+    """Yield the charges for egress to another region or another cloud."""
     where = location_of(scenario, use.store)
     if where is Location.OTHER_REGION and charges.other_region is not None:
         price = charges.other_region
@@ -513,7 +518,7 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Ite
 
 
 def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
-    """Return the missing prices of a store."""
+    """Yield the unknown prices of a store: part of the bill and a text for the user."""
     store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if store.price is None:
         yield RENT, f"the rent of {named}: its profile states no price"
@@ -542,7 +547,7 @@ def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
 
 
 def _notes(scenario: Scenario, use: Use, billed: Real) -> Iterator[str]:
-    """Return remarks on prices that may differ from those paid."""
+    """Yield texts on prices of a store that may differ from those paid."""
     store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if charges is None:
         return
@@ -576,12 +581,12 @@ def _ready(store: Storage) -> float:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return whether one region is the other or a part of it: us-east-1 is in us."""
+    """Return whether one region is the other or contains it: us-east-1 is in us."""
     return one.startswith(other) or other.startswith(one)
 
 
 def elsewhere(scenario: Scenario) -> tuple[str, ...]:
-    """Return assumptions on stores of another cloud, if the file does not state them."""
+    """Return warnings about stores in another cloud, unless the scenario states their location."""
     if scenario.store.location is not None:
         return ()
     groups = scenario.cluster.groups
@@ -594,7 +599,7 @@ def elsewhere(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _of_another(scenario: Scenario, store: Storage) -> str:
-    """Return the consequences of a store in another cloud."""
+    """Describe the assumptions about a store in another cloud."""
     if location_of(scenario, store) is not Location.OTHER_CLOUD:
         return "the machines cannot reach it; its rates and prices are used for another store"
     tiers = () if store.charges is None else store.charges.internet
@@ -605,7 +610,7 @@ def _of_another(scenario: Scenario, store: Storage) -> str:
 
 
 def priced(scenario: Scenario) -> tuple[str, ...]:
-    """Return the priced stores with region and date of their prices."""
+    """Describe the stores in the bill that have a price, with region and date of the price."""
     stores = (one.store for one in uses(scenario))
     return tuple(_place_and_date(store) for store in stores if store.price is not None)
 
@@ -618,14 +623,14 @@ def _place_and_date(store: Storage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The price of a machine by the profile of that name."""
+    """Price of a machine from its profile, with the name of the machine."""
 
     machine: str
     price: Price
 
 
 def listed_prices(billed: Billed) -> Iterator[Listed]:
-    """Return the listed prices that the machines of a job or a service are billed at."""
+    """Yield the prices from profiles that the machines of a job or a service are billed at."""
     for group in billed.cluster.groups:
         price = listed_price(billed, group)
         if price is not None:
@@ -633,7 +638,7 @@ def listed_prices(billed: Billed) -> Iterator[Listed]:
 
 
 def dated_prices(scenario: Scenario) -> Iterator[str]:
-    """Return the listed prices in the bill with region and date, of machines and stores."""
+    """Describe the listed prices of machines and stores in the bill, with region and date."""
     for one in dict.fromkeys(listed_prices(scenario)):
         price = one.price
         where = "" if price.region == "all" else f" in {price.region}"
@@ -643,12 +648,12 @@ def dated_prices(scenario: Scenario) -> Iterator[str]:
 
 
 def prices_of(scenarios: Iterable[Scenario]) -> tuple[str, ...]:
-    """Return the same of several jobs, each price once."""
+    """Describe the listed prices in the bills of several jobs, each price once."""
     return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
 
 
 def _bought(scenario: Scenario) -> Iterator[str]:
-    """Return owned machines with the purchase price of their profile."""
+    """Describe owned machines that are billed at the purchase price of their profile."""
     plan = scenario.owned
     for group in scenario.cluster.groups:
         stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
@@ -658,7 +663,7 @@ def _bought(scenario: Scenario) -> Iterator[str]:
 
 
 def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
-    """Return the prices that may be older than `day`, each once, undated ones included."""
+    """Return the prices that may be older than `day`, including undated ones, each once."""
     found = dict.fromkeys(prices)
     return tuple(one for one in found if (one.price.source.oldest or date.min) < day)
 
@@ -666,8 +671,7 @@ def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
 def service_price(service: Service, drawn: Watts | None = None) -> UsdPerSecond | None:
     """Return the price of all machines of a service [$/s]; None if unknown.
 
-    That of machines that are owned has the electricity of the power `drawn` in it; of what they
-    draw at rest, the least, where none is given.
+    For owned machines it includes electricity at the power `drawn`, or at idle power by default.
     """
     price, owned = machines_price(service), standing(service, service.group)
     if price is None or service.energy is None or service.owned is None or owned is None:
@@ -680,9 +684,10 @@ def service_price(service: Service, drawn: Watts | None = None) -> UsdPerSecond 
 def service_cost(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> ServiceCost:
-    """Return the cost of machines, tokens and requests at the rates of the run, or at saturation.
+    """Return the costs of machines, tokens and requests of a service.
 
-    Under autoscaling the machines that were there on average count; owned ones stay.
+    Rates are those of the simulated run if it is given, else those at saturation. Under
+    autoscaling, rented machines are billed at their average number; owned ones are always paid.
     """
     from simulator.results.serving import ServiceCost  # noqa: PLC0415 - no job needs it
 
@@ -711,15 +716,15 @@ def service_cost(
 
 
 def bill_of_store(service: Service, rate: PerSecond) -> StorageBill | None:
-    """Return the bill of the store of requests, for all of them at a rate.
+    """Return the bill of the store that holds the requests, if they are processed at `rate` [/s].
 
-    What is read and written is that of the job that does so; the store is rented until the last
-    answer. None where they lie in none.
+    Reads and writes are those of the job that reads the requests; the store is rented until the
+    last answer. None if no store holds the requests.
     """
     job = service.reading
     return None if job is None or not rate else bill_of(job, uses(job), _all(service) / rate)
 
 
 def _all(service: Service) -> float:
-    """Return the number of requests in the store, of which the load may be a part."""
+    """Return the number of requests in the store, of which the simulated load may be a part."""
     return 1.0 if service.reading is None else float(service.reading.job.dataset.samples)

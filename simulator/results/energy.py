@@ -62,13 +62,13 @@ interval, a third less to half more, holds all ten metered runs of MLPerf Infere
 6 to 33% less than figured (mlcommons/inference_results_v5.1@965182b, 2025-09). They are of one
 machine, 8 B200, so they say little of others."""
 GPU_IDLE: Final = 0.15
-"""Power of an accelerator at rest over its limit: 8% (A10G) to 19% (V100) where measured."""
+"""Idle power of an accelerator as a share of its limit; measured: 8% (A10G) to 19% (V100)."""
 OF_LIMIT: Final = Source(
     reference="power limit of the profile; at rest 15% of it, a guess", date="2026", verified=False
 )
 REST_IDLE: Final = 0.05
 REST_FULL: Final = 0.37
-"""Fans, network cards, switches and losses of a machine over the limits of its accelerators."""
+"""Power of fans, NICs, switches and losses of a machine as a share of its accelerators' limits."""
 OF_REST: Final = Source(
     reference=f"{_TEADS}: p4d.24xlarge, 744.8 W at rest and 5,245 W at work, less its A100s and "
     "vCPUs; a DGX H100 in training then draws 7.1 kW (measured: 7.75 kW, arXiv 2506.14551)",
@@ -79,7 +79,7 @@ OF_REST: Final = Source(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Power of a part of a group's machines, all together [W]; `busy` is 0 to 1."""
+    """Power of one part of all machines of a group [W]; `busy` is its utilization, 0 to 1."""
 
     part: str
     idle: Watts
@@ -98,7 +98,7 @@ def draws(
 ) -> tuple[Draw, ...] | None:
     """Return the power of every part of all billed machines over a mean step.
 
-    All groups count where none are named. None where the power of an accelerator is not known.
+    `groups` defaults to all groups. None if the power of an accelerator is unknown.
     """
     groups = scenario.cluster.groups if groups is None else groups
     if not all(map(is_known, groups)):
@@ -136,16 +136,16 @@ def _of_group(scenario: Scenario, group: Group, timing: Timing) -> tuple[Draw, .
 def draws_at(
     group: Group, *, accelerators: float, processors: float, lead: str = ""
 ) -> tuple[Draw, ...]:
-    """Return the power of every part of the machines of a group.
+    """Return the power of every part of the machines of a group at given utilizations.
 
     Parameters
     ----------
     group : Group
         Machines whose accelerators, if any, have a known power.
     accelerators, processors : float
-        Share of the time in which those that are used, and all processors, are busy [1].
+        Utilization of the accelerators in use, and of all processors, 0 to 1.
     lead : str
-        Put before the names of the parts.
+        Prefix for the names of the parts.
     """
     pool = group.host.cpu
     owned = pool.power is not None and not group.host.virtual
@@ -162,7 +162,7 @@ def draws_at(
 
 
 def _gpus(group: Group, lead: str, busy: float) -> Iterator[Draw]:
-    """Return the power of used and idle accelerators and their surroundings."""
+    """Yield the power of used and idle accelerators and of the rest of the machines."""
     host, gpu = group.host, group.host.gpu
     if gpu is None or gpu.power is None or gpu.emulated:
         return
@@ -193,10 +193,10 @@ def _gpus(group: Group, lead: str, busy: float) -> Iterator[Draw]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The fixed costs of one owned machine.
+    """Fixed costs of one owned machine.
 
-    `capex` is paid at the start, with its share of the network; `capital`, `hosting`, `staff` and
-    `electricity` (of the machine at rest, with its part of the building) are by time.
+    `capex` is paid at the start and includes a share of the network; `capital`, `hosting`, `staff`
+    and `electricity` (of the idle machine, including building losses) are per time [$/s].
     """
 
     capex: Usd
@@ -207,12 +207,12 @@ class Standing:
 
     @property
     def running(self) -> UsdPerSecond:
-        """All of it but the price of the machine [$/s]."""
+        """Fixed costs per time without the purchase price of the machine [$/s]."""
         return self.hosting + self.staff + float(self.electricity.value)
 
     @property
     def price(self) -> UsdPerSecond:
-        """All of it [$/s]."""
+        """All fixed costs per time, including the purchase price of the machine [$/s]."""
         return float(self.capital.value) + self.running
 
 
@@ -221,13 +221,13 @@ Billed: TypeAlias = "Scenario | Service"
 
 
 def is_owned(billed: Billed, group: Group) -> bool:
-    """Return whether the machines of a group are owned; a stated price is rent."""
+    """Return whether the machines of a group are owned; machines with a stated price are rented."""
     own = group is billed.cluster.trainers and billed.cost.price is not None
     return billed.cost.purchase is Purchase.OWNED and group.price is None and not own
 
 
 def standing(billed: Billed, group: Group) -> Standing | None:
-    """Return the fixed costs of one machine of a group; None if a figure is missing."""
+    """Return the fixed costs of one machine of a group; None if a price or power is unknown."""
     plan, energy = billed.owned, billed.energy
     paid, watts = capex_of(billed, group), _power(group)
     if plan is None or energy is None or energy.price is None or paid is None or watts is None:
@@ -254,19 +254,19 @@ def standing(billed: Billed, group: Group) -> Standing | None:
 
 
 def in_a_rack(group: Group) -> bool:
-    """Return whether the machines of a group are in a data centre by default."""
+    """Return whether the machines of a group are assumed to be in a data centre."""
     gpu = group.host.gpu
     return gpu is None or not gpu.desktop
 
 
 def electricity_by_time(plan: EnergyPlan, power: Watts) -> Term:
-    """Return the electricity cost of a power, with its part of the building [$/s]."""
+    """Return the electricity cost of a power per time, including building losses [$/s]."""
     building = term(building_energy, energy=power, pue=plan.pue)
     return term(electricity_cost, energy=building, tariff=plan.price or 0.0)
 
 
 def owned_price(billed: Billed, group: Group) -> Term | None:
-    """Return the cost of one owned machine by working time, without its electricity."""
+    """Return the cost of an owned machine per working time, electricity of work excluded [$/s]."""
     found = standing(billed, group)
     if found is None or billed.owned is None:
         return None
@@ -281,14 +281,14 @@ def owned_price(billed: Billed, group: Group) -> Term | None:
 
 
 def capex_of(billed: Billed, group: Group) -> Usd | None:
-    """Return the purchase price of one machine of a group: stated, else listed."""
+    """Return the purchase price of one machine of a group: stated, else listed, else None."""
     plan = billed.owned
     stated = plan is not None and group is billed.cluster.trainers and plan.capex is not None
     return plan.capex if stated and plan is not None else group.host.capex
 
 
 def missing(scenario: Scenario) -> Iterator[str]:
-    """Return the missing figures of owned machines, and what the bill leaves out."""
+    """Yield texts for unknown prices and powers of owned machines, which the bill lacks."""
     for group in scenario.cluster.groups:
         if not is_owned(scenario, group):
             continue
@@ -302,7 +302,7 @@ def missing(scenario: Scenario) -> Iterator[str]:
 
 
 def _power(group: Group) -> tuple[Watts, Watts] | None:
-    """Return the idle and maximum power of one machine of a group [W]."""
+    """Return the idle and maximum power of one machine of a group [W]; None if unknown."""
     host = group.host
     if not is_known(group):
         return None
@@ -314,18 +314,18 @@ def _power(group: Group) -> tuple[Watts, Watts] | None:
 
 
 def energy_of(scenario: Scenario, timing: Timing) -> Energy:
-    """Return the energy of a run, with its building if described.
+    """Return the energy of a run without interruptions, with that of its building if described.
 
-    Machines are held from the first billed second to the last, and work in steps; at all other
-    times (provisioning, start-up, evaluation of which nothing is known) they draw what they do at
-    rest. Interruptions are left out, as in all figures of the undisturbed run.
+    Machines are billed from the first to the last second of the run. During steps they draw their
+    power by utilization; at all other times (provisioning, start-up, evaluation) they draw idle
+    power.
 
     Parameters
     ----------
     scenario : Scenario
-        Says which machines are billed, and where their electricity comes from.
+        Scenario with the billed machines and the source of their electricity.
     timing : Timing
-        How long steps and the run take, and how busy devices and processors are.
+        Times of steps and the run, and utilizations.
     """
     missing = tuple(_missing(scenario))
     found = draws(scenario, timing)
@@ -350,7 +350,7 @@ def energy_of(scenario: Scenario, timing: Timing) -> Energy:
 def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
     """Return the electricity cost of owned machines in the run; None if none is owned.
 
-    Rent has the electricity of rented machines in it.
+    For rented machines, electricity is included in the rent.
     """
     plan, found = scenario.energy, _of_owned(scenario, timing)
     if plan is None or plan.price is None or found is None:
@@ -359,7 +359,7 @@ def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
 
 
 def electricity_in_a_step(scenario: Scenario, timing: Timing) -> Term | None:
-    """Return the same per time during steps [$/s]."""
+    """Return the electricity cost of owned machines per time in steps [$/s]; None without any."""
     plan, found = scenario.energy, _of_owned(scenario, timing)
     if plan is None or plan.price is None or found is None:
         return None
@@ -394,10 +394,9 @@ def _of_building(plan: EnergyPlan, machines: Term) -> dict[str, Term]:
 
 
 def _missing(scenario: Scenario) -> Iterator[str]:
-    """Return the missing figures for energy and emissions.
+    """Yield texts for inputs that are missing for energy and emissions.
 
-    A scenario that tells what electricity costs asks for its price, and for emissions where it
-    names a grid.
+    The grid is requested if the scenario describes energy, but neither its price nor its emissions.
     """
     for group in scenario.cluster.groups:
         gpu = group.host.gpu
@@ -411,10 +410,10 @@ def _missing(scenario: Scenario) -> Iterator[str]:
 def service_energy(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> ServiceEnergy:
-    """Return the power of all machines at the rates of the run, or at saturation.
+    """Return the power of all machines of a service, and energy per token and request.
 
-    Accelerators that no replica uses stand idle. Under autoscaling the machines that were there on
-    average count.
+    Rates are those of the simulated run if it is given, else those at saturation. Accelerators
+    without a replica are idle. Under autoscaling, the average number of machines counts.
     """
     from simulator.results.serving import ServiceEnergy  # noqa: PLC0415 - no job needs it
 
@@ -442,17 +441,17 @@ def service_energy(
 
 
 def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
-    """Return the emissions for an energy at the plugs [kg]; None if the grid is unknown."""
+    """Return the emissions for an energy drawn by machines [kg]; None if the grid is unknown."""
     if plan is None or plan.emissions is None:
         return None
     return float(emissions(building_energy(energy, plan.pue), plan.emissions))
 
 
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
-    """Return the busy shares of all accelerators and of all processors.
+    """Return the utilization of all accelerators and of all processors.
 
-    At saturation all replicas compute. Without accelerators processors do; with them, processors
-    are busy only with requests before their batches.
+    Without a simulated run, all replicas are busy (saturation). With accelerators, processors are
+    busy only with requests before they are batched.
     """
     group, devices = service.group, sum(count * busy for count, busy in _kinds(service, told))
     used = min(1.0, devices / (group.count * group.gpus_per_host))
@@ -462,7 +461,7 @@ def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
 
 
 def _kinds(service: Service, told: Answered | None) -> Iterator[tuple[int, float]]:
-    """Return the devices of each kind of replica and their busy share."""
+    """Yield the number of devices of each kind of replica and their utilization."""
     serving, before = service.serving, service.serving.prefill
     of = {} if told is None else told.busy_of
     yield serving.replicas * serving.tensor, 1.0 if told is None else told.busy

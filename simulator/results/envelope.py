@@ -49,10 +49,10 @@ PLACED: Final = (
     *(Axis.RANKS, Axis.PARAMETERS, Axis.BATCH, Axis.TOKENS, Axis.SEQUENCE),
     *(Axis.TENSOR, Axis.PIPELINE),
 )
-"""Axes along which a run is compared with measured ones of its kind."""
+"""Axes along which a run is compared with measured runs of the same kind."""
 
 SCALE: Final = frozenset({Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING})
-"""Axes along which another resource may become the limit."""
+"""Axes along which another resource may become the bottleneck."""
 _FAMILIES: Final = {
     "ConvNet": "convolutional network",
     "CustomModel": "model given by its figures",
@@ -61,14 +61,14 @@ _FAMILIES: Final = {
 }
 """Names of models other than a plain stack of transformer layers."""
 _UNSAID: Final = {TRAINED: "all parameters"}
-"""What holds of measured runs that say nothing of a kind."""
+"""Values of measured runs for features that they do not state."""
 _SIXTEEN: Final = (Precision.BF16, Precision.FP16)
 _TOLD: Final = 0.01
-"""Least log deviation of a difference that is reported."""
+"""Minimum log deviation of a difference that a warning lists."""
 _WARNED: Final = 0.05
-"""Log deviation of all differences together from which on they are worth a warning."""
+"""Log deviation of all differences together above which a warning is given."""
 _SHOWN: Final = 4
-"""Number of names of a kind that are listed as measured."""
+"""Maximum number of measured values of a feature that a warning lists."""
 
 AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
 SpanField: TypeAlias = Annotated[tuple[NumberField, ...], Length(2, 2)]
@@ -80,29 +80,29 @@ Differences: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Measured runs of one kind, all of one series."""
+    """A series of measured runs with the same categorical features."""
 
     series: TextField
-    """Their series."""
+    """Name of the series."""
     names: Mapping[str, TextField]
-    """What they have in common, by kind."""
+    """Categorical features that the runs have in common."""
     spans: Mapping[AxisField, SpanField]
-    """Least and largest value by axis."""
+    """Smallest and largest value by axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart(Citation):
-    """Additional deviation of jobs that differ from measured runs in one respect."""
+    """Uncertainty added by a difference from measured runs in one feature or axis."""
 
     kind: TextField
-    """What differs: a name, or a place along an axis."""
+    """Categorical feature or axis that differs."""
     log_sd: NumberOrZeroField
-    """Log deviation that is added: once for a name, for each doubling along an axis."""
+    """Log standard deviation added: once for a feature, per doubling along an axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A range that was measured, and how much less is known of `rate` beyond it."""
+    """A measured range, and the uncertainty added to a rate outside of it."""
 
     reach: Reach
     rate: Rate
@@ -111,10 +111,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The range of all evidence.
+    """Range of configurations covered by measurements.
 
-    `measured` are runs whose device time a prediction has to compute, `apart` what each difference
-    from them adds by kind or axis. `spans` are ranges over all runs.
+    `measured` are runs that computed device times are compared with, `apart` is the uncertainty
+    that each difference from them adds, by feature or axis. `spans` are ranges over all runs.
     """
 
     measured: tuple[Measured, ...] = ()
@@ -122,28 +122,28 @@ class Envelope:
     spans: tuple[Span, ...] = ()
 
     def without(self, series: Sequence[str]) -> Envelope:
-        """Return the envelope without some series."""
+        """Return the envelope without the measured runs of these series."""
         return replace(
             self, measured=tuple(one for one in self.measured if one.series not in series)
         )
 
     def has(self, kind: str, name: str) -> bool:
-        """Return whether a name occurs in any measured run."""
+        """Return whether any measured run has the value `name` of the feature `kind`."""
         return any(one.names.get(kind) == name for one in self.measured)
 
 
 def outside(
     scenario: Scenario, envelope: Envelope, widest: float = 0.0
 ) -> tuple[UncertaintyComponent, ...]:
-    """Return an uncertainty with a warning for everything outside of the envelope.
+    """Return an uncertainty with a warning for each difference of a scenario from the envelope.
 
     Parameters
     ----------
     scenario, envelope : Scenario, Envelope
-        What is predicted, and what was measured.
+        Scenario to predict, and range of the measurements.
     widest : float
-        Log deviation of the least known rate of the scenario. On more devices than were
-        measured that rate may be the limit even if the model predicts another one.
+        Largest log deviation among the rates of the scenario. On more devices than were
+        measured, that rate may be the bottleneck even if the model predicts another one.
     """
     return (*_unlike(scenario, envelope), *_beyond(scenario, envelope.spans, widest))
 
@@ -151,7 +151,7 @@ def outside(
 def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | None, Differences]:
     """Return the nearest measured runs, and the uncertainty of each difference from them.
 
-    Where nothing was measured, everything differs.
+    Without comparable measured runs, return None and count every feature as different.
     """
     known = {kind: one.log_sd for kind, one in envelope.apart.items() if kind in names}
     found: tuple[Measured | None, Differences] = None, known
@@ -167,13 +167,13 @@ def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | 
 
 
 def comparable(names: Names, one: Measured) -> bool:
-    """Return whether both are timed in the same way: fitted kernels, or operator by operator."""
+    """Return whether a run and a scenario are timed equally: by fitted kernels or operators."""
     paths = (names.get(PATH), one.names.get(PATH))
     return paths[0] == paths[1] or OPERATORS not in paths
 
 
 def distance(differences: Differences) -> float:
-    """Log deviation of all differences together."""
+    """Return the log standard deviation of all differences combined."""
     return math.hypot(*differences.values())
 
 
@@ -190,7 +190,7 @@ def _differences(
 
 
 def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyComponent]:
-    """Return the differences of a scenario from the nearest measured runs."""
+    """Yield the uncertainty of the distance from the nearest measured runs, if it is not zero."""
     names = named(scenario)
     if not names:
         return
@@ -216,7 +216,7 @@ def _told(
     differences: Differences,
     envelope: Envelope,
 ) -> str:
-    """Return the warning on differences; empty if they are small."""
+    """Return a warning that lists the differences; empty if they are small."""
     new = any(not envelope.has(kind, names[kind]) for kind in differences if kind in names)
     if distance(differences) < _WARNED and not new:
         return ""
@@ -236,7 +236,7 @@ def _told(
 
 
 def _others(kind: str, name: str, one: Measured | None, envelope: Envelope) -> str:
-    """Return what was measured instead of a name."""
+    """Return the measured values of the feature `kind` as a text."""
     if one is not None and envelope.has(kind, name):
         return f"measured like this: {one.names[kind]}"
     known = sorted({each.names[kind] for each in envelope.measured if kind in each.names})
@@ -269,7 +269,7 @@ def _beyond(
 
 
 def named(scenario: Scenario) -> Names:
-    """Return the names of hardware and software that the computed device time depends on."""
+    """Return the categorical features that the computed device time depends on."""
     gpu, job = scenario.cluster.trainers.host.gpu, scenario.job
     if gpu is None or not is_computed(scenario):
         return {}
@@ -310,7 +310,7 @@ def _family(model: object) -> str:
 
 
 def compared(scenario: Scenario) -> Place:
-    """Return the position of a scenario along the axes that distinguish measured runs."""
+    """Return the coordinates of a scenario along the axes that distinguish measured runs."""
     job = scenario.job
     batch, model = float(job.train.batch_size), job.model
     place = {Axis.BATCH: batch}
@@ -326,7 +326,7 @@ def compared(scenario: Scenario) -> Place:
 
 
 def placed(scenario: Scenario) -> Place:
-    """Return the position of a scenario along each axis that its step depends on."""
+    """Return the coordinates of a scenario along the axes that its step time depends on."""
     job, place = scenario.job, dict[Axis, float]()
     if scenario.cluster.trainers.count > 1:
         place[Axis.MACHINES] = float(scenario.cluster.trainers.count)
@@ -348,7 +348,7 @@ def placed(scenario: Scenario) -> Place:
 
 
 def is_computed(scenario: Scenario) -> bool:
-    """Return whether the device time comes from a roofline instead of a measured step."""
+    """Return whether the device time is computed from a model instead of a measured step."""
     return (
         evidence_of(scenario) is not Evidence.NONE
         and evidence_of(scenario) is not Evidence.MEASURED

@@ -89,20 +89,21 @@ class ExpressionError(PlanError):
 
 
 class Kind(StrEnum):
-    """Kind of value of an expression."""
+    """Type of the value of an expression."""
 
     TRUTH = "a condition"
     NUMBER = "a number"
     TEXT = "a word"
     SETTING = "a setting"
-    """Number, word or truth: known once there is a value."""
+    """Number, text or condition: known only once there is a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A constant, a figure or an operation of an expression.
+    """A node of a syntax tree: a constant, the name of a metric, or an operation.
 
-    `sign` is the operator, "constant" or "figure"; `value` the constant or the figure's name.
+    `sign` is the operator, "constant" or "figure" (a metric); `value` is the constant or the name
+    of the metric, and `parts` are the operands.
     """
 
     sign: str
@@ -114,66 +115,65 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression over figures; two are equal if they differ in spaces only."""
+    """An expression over metrics; two are equal if they differ only in whitespace."""
 
     text: str
     root: Node
 
     def __str__(self) -> str:
-        """Return the expression as `parse_expression` reads it back."""
+        """Return the text of the expression, which `parse_expression` can parse."""
         return self.text
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the figures it needs, each once, in order."""
+        """Names of the metrics in the expression, without repetition, in order."""
         return tuple(dict.fromkeys(_figures(self.root)))
 
     @property
     def is_condition(self) -> bool:
-        """True if its value is true or false."""
+        """True if the expression can be a condition."""
         return self.root.kind in (Kind.TRUTH, Kind.SETTING)
 
     @property
     def is_number(self) -> bool:
-        """True if its value is a number, which can be minimized."""
+        """True if the expression can be a number, which can be minimized."""
         return self.root.kind in (Kind.NUMBER, Kind.SETTING)
 
     @property
     def unit(self) -> Unit | None:
-        """Unit of its value, where one follows from its figures."""
+        """Unit of the value; None if it does not follow from the metrics."""
         return self.root.unit
 
     def value(self, figures: Figures) -> Value:
-        """Return its value for these figures; None where a figure that it needs is unknown."""
+        """Evaluate the expression for these metrics; None if one that it needs is unknown."""
         return _value(self.root, figures)
 
     def holds(self, figures: Figures) -> bool:
-        """Return true if it is a condition that these figures meet."""
+        """Return true if the expression is a condition that these metrics satisfy."""
         return _value(self.root, figures) is True
 
     def range(self, ranges: Mapping[str, Range]) -> Range:
-        """Return the smallest and largest value for figures within these ranges.
+        """Return the smallest and largest value for metrics within `ranges`.
 
-        Figures without a range may have any value. If a figure turns out to be unknown, so is the
-        value.
+        Metrics without a range may have any value. If a metric is unknown, so is the value.
         """
         low, high, _ = _extent(self.root, ranges)
         return low, high
 
     def may_hold(self, ranges: Mapping[str, Range]) -> bool:
-        """Return false if no figures within these ranges meet it; others may have any value."""
+        """Return false if no metrics within `ranges` satisfy it; others may have any value."""
         return _outlook(self.root, ranges).true
 
 
 def parse_expression(
     text: str, *, extra_names: Collection[str] | Mapping[str, Unit | None] = ()
 ) -> Expression:
-    """Read an expression over metrics.
+    """Parse an expression over metrics.
 
     Parameters
     ----------
     text : str
-        Such as ``fits.gpu != 'no' and cost.usd_to_train < 500``.
+        Expression, such as ``fits.gpu != 'no' and cost.usd_to_train < 500``.
     extra_names : collection of str, or mapping of str to Unit
         Names in addition to the metrics, such as the keys a sweep varies; with a unit where their
         values are quantities written as text.
@@ -200,7 +200,7 @@ def parse_expression(
 
 
 def _syntax_tree(text: str) -> ast.expr:
-    """Parse with Python's grammar, whose own messages do not fit a smaller language."""
+    """Parse with Python's grammar; raise ExpressionError with messages of this language."""
     if len(text) > MAX_LENGTH:
         _fail(text, "is too long", f"at most {MAX_LENGTH} characters")
     line = re.sub(r"[ \t\r\n\f\v]", " ", text).strip(" ")
@@ -225,7 +225,7 @@ def _syntax_tree(text: str) -> ast.expr:
 
 
 def _syntax_error(line: str, error: SyntaxError) -> tuple[str, str]:
-    """Return message and hint for a place at which Python's parser stops."""
+    """Return message and hint for the position at which Python's parser stops."""
     if "was never closed" in error.msg:
         return "a parenthesis has no end", "close it"
     if "too many nested" in error.msg:
@@ -237,19 +237,19 @@ def _syntax_error(line: str, error: SyntaxError) -> tuple[str, str]:
 
 
 class _Reader:
-    """Checks of one text: from Python's syntax tree to nodes with kinds and units."""
+    """Type checker of an expression: converts Python's syntax tree to nodes with units."""
 
     def __init__(self, text: str, extra: Mapping[str, Unit | None]) -> None:
         self.text = text
         self.extra = extra
 
     def node(self, tree: ast.expr, depth: int = 0) -> Node:  # noqa: C901, PLR0911 - a case for each kind
-        """Return the node of a syntax tree.
+        """Convert a syntax tree to a node.
 
         Raises
         ------
         ExpressionError
-            For syntax that is not in the whitelist, or mixes kinds.
+            For syntax that is not in the whitelist, or for mixed types.
         """
         if depth > MAX_DEPTH:
             self._fail("is nested too deeply", f"at most {MAX_DEPTH} levels")
@@ -340,7 +340,7 @@ class _Reader:
         return Node(sign, Kind.TRUTH, parts=(a, b))
 
     def _quantity(self, node: Node, other: Node, tree: ast.expr, sign: str) -> Node:
-        """Read a quoted text in the unit of the side that it is compared with."""
+        """Parse a quoted text in the unit of the operand that it is compared with."""
         if not isinstance(node.value, str) or node.sign != _CONSTANT:
             return node
         text, name = node.value, ast.unparse(tree)
@@ -364,7 +364,7 @@ class _Reader:
 
 
 def _unit(sign: str, parts: Sequence[Node]) -> Unit | None:
-    """Return the unit of an operation: that of both terms, or of a figure times a plain number."""
+    """Return the unit of an operation: of equal terms, or of a metric scaled by a constant."""
     left, right = parts[0], parts[-1]
     if sign in ("+", "-", _MINUS):
         return left.unit if left.unit == right.unit else None
@@ -374,7 +374,7 @@ def _unit(sign: str, parts: Sequence[Node]) -> Unit | None:
 
 
 def _in_unit(text: str, unit: Unit) -> float:
-    """Parse a quantity into the unit that metrics have it in."""
+    """Parse a quantity and convert it to the unit of a metric."""
     if unit == USD_PER_HOUR:
         return parse(text, USD_PER_SECOND) * HOUR
     try:
@@ -396,7 +396,7 @@ def _figures(node: Node) -> Iterator[str]:
 
 
 def _value(node: Node, figures: Figures) -> Value:  # noqa: PLR0911 - one for each kind of node
-    """Return the value of a node; None where a figure is unknown."""
+    """Evaluate a node; return None if a metric that it needs is unknown."""
     match node.sign:
         case "constant":
             return node.value
@@ -436,7 +436,7 @@ def _figure(node: Node, figures: Figures) -> Value:
 
 
 def _compare(sign: str, left: Value, right: Value) -> bool:
-    """Compare two values; false where one of them is unknown."""
+    """Compare two values; return false if one of them is unknown."""
     if left is None or right is None:
         return False
     a, b = _as_number(left), _as_number(right)
@@ -456,7 +456,7 @@ def _as_number(value: object) -> float | None:
 
 
 class _Extent(NamedTuple):
-    """The smallest and the largest value of a number; `sure`: it is known in any case."""
+    """Smallest and largest value of a number; `sure`: the number cannot be unknown."""
 
     low: float
     high: float
@@ -464,7 +464,7 @@ class _Extent(NamedTuple):
 
 
 class _Outlook(NamedTuple):
-    """If a condition may turn out true, and if it may turn out false."""
+    """Possible outcomes of a condition: it may be `true`, it may be `false`."""
 
     true: bool
     false: bool
@@ -474,7 +474,7 @@ _ANYTHING: Final = _Extent(-math.inf, math.inf, sure=False)
 
 
 def _extent(node: Node, ranges: Mapping[str, Range]) -> _Extent:  # noqa: PLR0911 - one for each kind of node
-    """Return the range of a number; a figure that is not in `ranges` may be unknown."""
+    """Return the range of a number; a metric that is not in `ranges` may be unknown."""
     if node.sign == _CONSTANT and node.kind is Kind.NUMBER:
         return _Extent(float(node.value), float(node.value), sure=True)
     if node.sign == _FIGURE:
@@ -495,7 +495,7 @@ def _extent(node: Node, ranges: Mapping[str, Range]) -> _Extent:  # noqa: PLR091
 
 
 def _outlook(node: Node, ranges: Mapping[str, Range]) -> _Outlook:
-    """Return what a condition may turn out to be for figures within `ranges`."""
+    """Return the possible outcomes of a condition for metrics within `ranges`."""
     if node.sign == _CONSTANT and isinstance(node.value, bool):
         return _Outlook(true=node.value, false=not node.value)
     if node.sign in ("and", "or", "not"):

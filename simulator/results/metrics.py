@@ -60,22 +60,23 @@ TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
 Kind: TypeAlias = Literal["job", "service"]
-"""The kind of subject of a metric."""
+"""Kind of scenario that has a metric: a job or a service."""
 SOLVER: Final = "event engine"
 """Value of the metric `solver`: all runs are simulated by events."""
 Getter: TypeAlias = Callable[[Any], Value]
-"""Takes a metric from a `Prediction`, or from a part of a `ServicePrediction`."""
+"""Function that returns a metric from a `Prediction`, or from a part of a `ServicePrediction`."""
 NOT_REPORTED: Final[Mapping[str, float]] = {}
-"""Value of a metric of services that is left out of their figures."""
+"""Value of a metric of services that is omitted from the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
+    """A reported metric: dotted `name`, getter, `unit` (None: a ratio, count or text).
 
-    `get` takes it from a `Prediction`, or from this `part` of a `ServicePrediction`. Only `signed`
-    figures may be negative. A name that ends in ``.*`` is a family of figures of services whose
-    values come as a mapping of their last parts.
+    `get` returns it from a `Prediction`, or from the attribute `part` of a `ServicePrediction`.
+    `better`: values that are preferable, None if neither. Only `signed` metrics may be negative. A
+    name that ends in ``.*`` is a group of metrics of services, whose getter returns a mapping from
+    the last part of the name to the value.
     """
 
     name: str
@@ -88,12 +89,15 @@ class Metric:
 
     @property
     def kind(self) -> Kind:
-        """The kind of subject that has it."""
+        """Kind of scenario that has the metric: a job or a service."""
         return "service" if self.part else "job"
 
 
 def _get(source: str | Getter) -> Getter:
-    """Return a getter; a text is the path of attributes, and the value None if one of it is."""
+    """Return a getter for a dotted attribute path; a callable is returned unchanged.
+
+    The getter returns None if any attribute on the path is None.
+    """
     if callable(source):
         return source
     *before, last = source.split(".")
@@ -109,7 +113,7 @@ def _get(source: str | Getter) -> Getter:
 
 
 def _converted(source: str, convert: Callable[[float], float]) -> Getter:
-    """Return a getter of the figure at a path in another unit."""
+    """Return a getter that converts the value at a dotted path to another unit."""
     get = _get(source)
 
     def converted(found: object) -> Value:
@@ -144,7 +148,7 @@ def _time(name: str, source: str | Getter, doc: str) -> Metric:
 
 
 def _store_bytes(prediction: Prediction) -> float:
-    """Return the bytes that a machine reads past its page cache in a warm epoch [B]."""
+    """Return the bytes that a machine reads from the store per epoch, page-cache hits excluded."""
     scenario = prediction.scenario
     job = scenario.job
     asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
@@ -157,7 +161,7 @@ def _usage(resource: Resource, name: str) -> Getter:
 
 
 def _at_throughput(count: Callable[[Scenario, PerSecond], Term | None]) -> Getter:
-    """Return a getter of a term at the mean throughput."""
+    """Return a getter of the value of a term at the mean throughput."""
 
     def get(prediction: Prediction) -> Value:
         found = count(prediction.scenario, prediction.timing.throughput)
@@ -167,7 +171,7 @@ def _at_throughput(count: Callable[[Scenario, PerSecond], Term | None]) -> Gette
 
 
 def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
-    """Return a getter of `rate` of the tokens of a sample; None if samples are not text."""
+    """Return a getter that calls `rate` with the tokens of a sample; None if samples have none."""
 
     def get(prediction: Prediction) -> Value:
         tokens = tokens_per_sample(prediction.scenario)
@@ -177,7 +181,7 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
 
 
 def _of_each_device(prediction: Prediction, rate: float) -> Value:
-    """Return the rate per device; None if cores compute."""
+    """Return the rate per accelerator; None if the CPU computes the model."""
     group = prediction.scenario.cluster.trainers
     return rate / (group.count * group.gpus_per_host) if group.gpus_per_host else None
 
@@ -425,7 +429,7 @@ _BOUND: Final = (
 
 
 def _at_quantile(field: str, quantile: float) -> Getter:
-    """Return a getter of a quantile of the long run; None if it has none."""
+    """Return a getter of a quantile of the long run; None without a forecast of it."""
 
     def get(prediction: Prediction) -> Value:
         found = getattr(prediction.outlook, field, None)
@@ -435,7 +439,7 @@ def _at_quantile(field: str, quantile: float) -> Getter:
 
 
 def _ends(quantile: float) -> tuple[Metric, ...]:
-    """Return the metrics of end and cost at a quantile."""
+    """Return the metrics of finish time and costs at a quantile of the long run."""
     point, chance = f"p{quantile * 100:.0f}", f"with a chance of {quantile:.0%}"
     return (
         _time(
@@ -503,13 +507,13 @@ _RUN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Epoch:
-    """An epoch as MLPerf Storage counts it: times [s], and samples of a step over all ranks.
+    """An epoch by the definitions of MLPerf Storage: times [s], and samples per step of all ranks.
 
     The benchmark (DLIO) runs one process for each accelerator. A step loads a batch, waits as long
-    as the accelerator would compute, and meets all others at a barrier. Step 1 of an epoch stands
-    apart: while it loads, all workers fill their queues. `first` is what the average rank itself
-    takes for it, without the barrier, so waiting for the slowest rank's first batch counts against
-    the utilization. `reduced` is the epoch without it.
+    as the accelerator would compute, and meets all others at a barrier. Step 1 of an epoch is
+    excluded: while it loads, all workers fill their queues. `first` is its time on an average rank
+    without the barrier, so waiting for the slowest rank's first batch lowers the utilization.
+    `reduced` is the time of the epoch without `first`.
 
     Utilization is the nominal compute time of all steps but the first over the reduced epoch in
     version 1.0 (DLIO ``mlperf_storage_v1.0``, ``utils/statscounter.py``), the measured compute time
@@ -533,9 +537,9 @@ _MIN_BENCHMARK_STEPS: Final = 3
 
 
 def _benchmark(figure: Callable[[_Epoch], float]) -> Getter:
-    """Return a getter of the mean of a figure over the epochs of emulated accelerators.
+    """Return a getter of the mean of `figure` over the epochs of emulated accelerators.
 
-    None without emulation or with too few steps.
+    The getter returns None without emulation or with too few steps.
     """
 
     def get(prediction: Prediction) -> Value:
@@ -785,11 +789,11 @@ METRICS: Final = (*JOB_METRICS, *SERVICE_METRICS)
 """The registry: every reported figure."""
 
 OLD_NAMES: Final = {"cost.usd_with_storage": "cost.usd_to_train"}
-"""Names that figures once had and that are still read, with those they have now."""
+"""Former names of metrics that are still accepted, with their current names."""
 
 
 def old_names(*texts: str) -> list[str]:
-    """Return a note for each old name of a metric that expressions use."""
+    """Return a note for each former name of a metric that the expressions use."""
     return [
         f"note: {old} is an old name of {new}"
         for old, new in OLD_NAMES.items()
@@ -809,12 +813,12 @@ _MEASURED_OF_SERVICES: Final = {
 
 
 def select(path: str) -> tuple[Metric, ...]:
-    """Return the metrics of jobs at or below a dotted path: ``cost`` gives all of the cost.
+    """Return the metrics of jobs at or below a dotted path: ``cost`` selects all costs.
 
     Raises
     ------
     UnknownName
-        If nothing lies there; names the nearest metric.
+        If there is no such metric; the message names the nearest one.
 
     Examples
     --------
@@ -837,9 +841,9 @@ _TABLES: Final = frozenset(
 
 
 def measurable(path: str) -> Metric | None:
-    """Return the metric of a measured number called `path`; None if there is none.
+    """Return the metric that a measured number named `path` is compared with; None if unknown.
 
-    Items of a table are numbers too.
+    Items of a table are accepted too; texts and whole tables are not.
 
     Examples
     --------
@@ -853,7 +857,7 @@ def measurable(path: str) -> Metric | None:
 
 
 def measurable_names() -> tuple[str, ...]:
-    """Return the names of all metrics that can be measured as one number."""
+    """Return the names of all metrics that can be compared with a measured number."""
     return tuple(
         name for name in (*_BY_NAME, *_MEASURED_OF_SERVICES) if measurable(name) is not None
     )
@@ -865,10 +869,10 @@ def figures(prediction: Prediction) -> dict[str, Value]:
 
 
 def service_figures(prediction: ServicePrediction) -> dict[str, float | None]:
-    """Return the figures of a service by name, in SI units.
+    """Return all metrics of a service by name, in SI units.
 
-    A figure without a value (beyond saturation, without a price) is None. A model that answers in
-    one pass has none of tokens and of a cache.
+    A metric without a value (beyond saturation, without a price) is None. Models that answer in one
+    forward pass have no metrics of tokens or of the KV cache.
     """
     parts = {metric.part: getattr(prediction, metric.part) for metric in SERVICE_METRICS}
     found = part_figures(**parts)
@@ -876,7 +880,7 @@ def service_figures(prediction: ServicePrediction) -> dict[str, float | None]:
 
 
 def part_figures(**parts: object) -> dict[str, float | None]:
-    """Return the figures of parts of a `ServicePrediction` by name; those of None are left out.
+    """Return the metrics of parts of a `ServicePrediction` by name; omit parts that are None.
 
     Examples
     --------
@@ -902,26 +906,26 @@ _OF_TOKENS: Final = (
     *("energy.kwh_per_million", "gpu_memory_bytes.cache"),
     *("slo.within.first_token", "slo.within.per_token"),
 )
-"""Prefixes of figures of tokens and of their cache."""
+"""Prefixes of metrics of tokens and of the KV cache."""
 
 
 def applies(service: Service, name: str) -> bool:
-    """Return whether a figure has a meaning for a service."""
+    """Return whether a metric applies to a service."""
     return service.one_pass is None or not name.startswith(_OF_TOKENS)
 
 
 def is_share(name: str) -> bool:
-    """Return whether a figure of services is a share: of requests, or of a resource."""
+    """Return whether a metric of services is a share: of requests, or of a resource."""
     return is_utilization(name) or name.startswith(("slo.within.", "slo.attainment"))
 
 
 def is_utilization(name: str) -> bool:
-    """Return whether a figure of services is the share of a resource in use."""
+    """Return whether a metric of services is the utilization of a resource."""
     return name.startswith("utilization.")
 
 
 def number_at(prediction: Prediction, path: str) -> float | None:
-    """Return the finite number at a dotted path of the prediction; None if it has none."""
+    """Return the finite number at a dotted path of the prediction; None if there is none."""
     metric = measurable(path)
     value = None if metric is None else metric.get(prediction)
     if isinstance(value, Mapping):
@@ -932,7 +936,7 @@ def number_at(prediction: Prediction, path: str) -> float | None:
 
 
 def unit_of(name: str, kind: str) -> str:
-    """Return the symbol of the unit of a figure of a kind; empty for ratios, counts and words."""
+    """Return the unit symbol of a metric of jobs or services; empty if it has no unit."""
     of_kind = JOB_METRICS if kind == "job" else SERVICE_METRICS
     known = {metric.name: metric for metric in of_kind}
     metric = known.get(name) or known.get(f"{name.rpartition('.')[0]}.*")
@@ -940,21 +944,21 @@ def unit_of(name: str, kind: str) -> str:
 
 
 def samples_per_step(prediction: Prediction) -> float:
-    """Return the samples of one optimizer step over all ranks of all jobs."""
+    """Return the samples per optimizer step over all ranks of all jobs."""
     return prediction.timing.throughput * prediction.timing.step_time.mean
 
 
 def waiting_for_ranks(prediction: Prediction) -> Seconds:
-    """Return the time of a step in which ranks wait for each other [s]."""
+    """Return the time per step in which ranks wait for each other [s]."""
     scenario = prediction.scenario
     together = scenario.job.mode is Mode.TRAIN and scenario.ranks_per_job > 1
     return prediction.timing.split.other if together else 0.0
 
 
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
-    """Return samples per second with every batch ready in time [/s]; None without an accelerator.
+    """Return the throughput if every batch were ready in time [/s]; None without accelerators.
 
-    Copies concurrent with compute are then hidden; those of a late batch are not.
+    Host-to-device copies then overlap with compute if the framework supports it.
     """
     timing, pipeline = prediction.timing, prediction.scenario.job.input
     working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
@@ -971,7 +975,8 @@ def training_log(prediction: Prediction, every: int) -> tuple[tuple[int, Seconds
     Returns
     -------
     tuple
-        (steps done, seconds since the start [s], samples per second over the interval [/s]).
+        For each report: steps done, time since the start [s], and samples per second since the
+        previous report [/s].
     """
     ends = tuple(accumulate(prediction.timing.step_times))[every - 1 :: every]
     samples = every * samples_per_step(prediction)

@@ -28,14 +28,14 @@ DETECTION: Final = "detection"
 REPLACEMENT: Final = "replacement"
 RESTARTING: Final = (DETECTION, REPLACEMENT, "start", LOADING)
 PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY, FEWER)
-"""What the time of a run goes to, by name."""
+"""Categories of the time of a long run, by name."""
 QUANTILES: Final = (0.1, 0.5, 0.9, 0.99)
 
 
 class Cause(IntEnum):
-    """Why an attempt ends before the run does.
+    """Cause of the end of an attempt before the end of the run.
 
-    `RETURNED`: a machine that was away joins again; `MOVED`: from machines on demand to spot ones.
+    `RETURNED`: a machine that was away joins again; `MOVED`: from on-demand machines to spot ones.
     """
 
     MACHINE = 0
@@ -48,7 +48,7 @@ class Cause(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """Work between two checkpoints [s]: what is used, and what would be best by each account."""
+    """Work between two checkpoints [s]: the interval used, and the optimal one by each method."""
 
     used: Seconds
     young: Seconds
@@ -58,18 +58,19 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The forecast of a long run.
+    """Forecast of a long run with interruptions, from simulated runs.
 
-    `name` is the scenario's and `seed` that of the draws. `plain` is its time without interruptions
-    and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
-    of each in the time of all draws together, which add up to 1, and `between` the mean time
-    between interruptions [s]. Shares, bills and `between` leave out draws that never end;
-    `unending` is their share. `stores` is what of that bill is for stores, at the same chances;
-    None where a price is not known, which `unpriced` names: the bill has what is known. `prices`
-    say whose prices are in it, where they hold and when they were read.
-    `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes. `ways` are
-    all ways to buy the machines, held against each other. `finish_range` has the 80% interval of
-    some of `finish` over zones whose outages have the same means, where only means are known [s].
+    `name` is that of the scenario, `seed` that of the random numbers. `plain` is the time without
+    interruptions and checkpoints [s]. `finish` [s], `bill` [$] and `stores` (the part of the bill
+    for stores) are quantiles by probability; a bill is None if no price is known, and `unpriced`
+    names what it lacks. `parts` are the shares of the total time by category, which add up to 1,
+    and `between` is the mean time between interruptions [s]. Shares, bills and `between` exclude
+    simulated runs that never end; `unending` is their share. `in_time` and `in_budget` are the
+    probabilities of meeting deadline and budget. `prices` describe the prices used, with region and
+    date. `write_doubt` is the standard deviation of the logarithm of the time to write a
+    checkpoint. `ways` compares ways to buy the machines. `finish_range` is the 80% interval of
+    quantiles of `finish` over zones whose outages have the same means, if only the means are known
+    [s].
     """
 
     name: str
@@ -96,18 +97,18 @@ class Outlook:
 
     @property
     def goodput(self) -> float:
-        """Share of the time that is work which counts (ETTR)."""
+        """Share of the time spent on useful work (ETTR)."""
         return self.parts[USEFUL]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A way to buy the machines of a long run, and how the run goes with it.
+    """A way to buy the machines of a long run, and the forecast of the run with it.
 
-    `fallback`: spot machines, and machines on demand where there are none. `outlook` is None where
-    nothing says when such machines can be had, and its bill where their price is not known;
-    `missing` says what is. `cheapest` is the share of the draws in which this way has the lowest
-    bill of all that have one; None where no other has.
+    `fallback`: spot machines, with on-demand machines during outages. `outlook` is None if the
+    availability of such machines is unknown, and its bill is None if their price is; `missing` says
+    which. `cheapest` is the share of the simulated runs in which this way has the lowest bill; None
+    if no other way has a bill.
     """
 
     purchase: Purchase
@@ -118,13 +119,12 @@ class Way:
 
 
 STARVED = 0.05
-"""Share of a step spent waiting for data from which on a device counts as starved: its suppliers
-limit the step, not the device."""
+"""Share of the step in which a device waits for data from which data loading is the bottleneck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Step times over steady-state steps [s]."""
+    """Distribution of the step time over steady-state steps [s]."""
 
     mean: Seconds
     p50: Seconds
@@ -134,7 +134,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSplit:
-    """The mean step as a sum of what was exposed on a rank's timeline [s].
+    """Mean step as a sum of exposed times on the timeline of a rank [s].
 
     `data_stall`: the device waited for a batch. `other`: it waited for other ranks at the
     barrier, or for the program. `equations.step.step_time` adds them up.
@@ -151,7 +151,10 @@ class StepSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Utilization of a resource: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
+    """Utilization of a resource: `mean` over its units (0 to 1) and `total` of all units.
+
+    `busiest` is the utilization of the busiest unit.
+    """
 
     mean: float
     total: float
@@ -160,14 +163,14 @@ class Usage:
 
 
 PIPELINE: Final = "pipeline"
-"""Process of the slices that show what stages of a partitioned model do at the same time."""
+"""Process name of slices that show concurrent work of all stages of a pipeline-parallel model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One bar of a timeline: `track` did `name` from `start` for `length` [s].
+    """A bar in the timeline: `track` executes `name` from `start` for `length` [s].
 
-    `process` is the rank or machine that the track belongs to; `step` is the step it was for, or
+    `process` is the rank or machine of the track; `step` is the step that the work belongs to, or
     `batch` the batch of its rank.
     """
 
@@ -182,7 +185,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One value of a counter from `time` on: the utilization (0..1) of a unit."""
+    """Utilization of a unit (0 to 1) from `time` until the next sample."""
 
     unit: str
     time: Seconds
@@ -191,7 +194,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """A unit that samples speak of: the `machine` it is part of, the `resource` it counts as."""
+    """A hardware unit with utilization samples; `machine` contains it, `resource` is its kind."""
 
     unit: str
     machine: str
@@ -200,12 +203,12 @@ class Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The timeline of the simulated steps of the last simulated epoch.
+    """Timeline of the simulated steps of the last simulated epoch.
 
-    `ends` are the times at which its steps had ended on all ranks [s]; the steady window begins
-    when `first` of them had ended, and is over when `last` had. `shown_as` says for each rank which
-    simulated one its lanes are those of, `stands_for` how many of its machine it was simulated
-    for, and `machines` how many machines do the same.
+    `ends` are the times at which steps ended on all ranks [s]; the steady window is from the end of
+    step `first` to the end of step `last`. `shown_as` maps each rank to the simulated rank whose
+    timeline represents it, `stands_for` maps a simulated rank to the number of ranks of its machine
+    that it represents, and `machines` is the number of identical machines.
     """
 
     slices: tuple[Slice, ...] = ()
@@ -222,7 +225,7 @@ class Trace:
 
     @property
     def step_times(self) -> tuple[Seconds, ...]:
-        """Lengths of the steps shown [s]."""
+        """Times of the steps shown [s]."""
         return tuple(b - a for a, b in zip((self.start, *self.ends), self.ends, strict=False))
 
     @property
@@ -236,15 +239,16 @@ class Trace:
 class Timing:
     """Times of a simulated run.
 
-    `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
-    caches. `hidden_communication` is that of a step under compute; what delays it is in `split`.
-    `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
-    `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
-    machines that don't train. `step_times` are those of the simulated steps of the first epoch,
-    `first_steps` what the average rank itself takes for the first step of the first and of a later
-    epoch, waiting for others left out. `bounded`: no steady step was seen in the steps simulated,
-    and the mean one is the least that its slowest resource or serial actor needs.
-    `ledger` is the mean step slot by slot of the step program: the lines that `split` adds up.
+    `epoch_time` is that of a warm epoch (the last one); `first_epoch_time` starts with cold caches.
+    `hidden_communication` is the communication per step that overlaps with compute; exposed
+    communication is in `split`. `half_width` is the half-width of the 95% confidence interval of
+    the mean step (0 for a deterministic run). `usage` and the bottlenecks are keyed by the names of
+    `Resource`, with the name of the group and a dot as prefix for machines that don't train.
+    `step_times` are those of the simulated steps of the first epoch; `first_steps` are the times of
+    step 1 of the first and of a later epoch on an average rank, without waiting for other ranks.
+    `bounded`: the simulated steps did not become steady, and the mean step is a lower bound by its
+    slowest resource or serial worker. `ledger` is the mean step by entry of the step program; its
+    entries add up to `split`.
     """
 
     step_time: Distribution
@@ -270,9 +274,9 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuNeed:
-    """vCPUs one GPU needs to stay busy, and how many the machine lacks over all GPUs.
+    """vCPUs that one GPU needs to stay busy, and the number missing over all GPUs.
 
-    `per_sample` is the time of one of them that a sample takes, while all are busy.
+    `per_sample` is the vCPU time per sample while all vCPUs are busy [s].
     """
 
     per_gpu: float
@@ -282,11 +286,10 @@ class CpuNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The bill of the machines; None where no price is known. `terms` are the equations behind it.
+    """Costs of the machines; None if a price is unknown. `terms` are the equations.
 
-    `for_machines` is that of the whole run, without stores (`Prediction.in_all` has them).
-
-    `electricity` is that of owned machines: it is not in `per_second`, but in all other fields.
+    `for_machines` is the cost of the run without stores (`Prediction.in_all` includes them).
+    `electricity` is that of owned machines: included in all fields but `per_second`.
     """
 
     per_second: UsdPerSecond | None
@@ -303,10 +306,10 @@ class Cost:
 class Energy:
     """Power and energy of all billed machines and their building.
 
-    `power` is drawn over a mean step, `of_machines` in the whole run at their plugs; None where
-    the power of an accelerator is not known. `of_building` has cooling and losses, `emitted` what
-    the grid emitted for it [kg], `price` what it costs; None where the scenario does not say what
-    they follow from. `missing` has the figures that are not known, `terms` the equations.
+    `power` is the mean over a step, `of_machines` the energy of the whole run; None if the power of
+    an accelerator is unknown. `of_building` includes cooling and losses, `emitted` are the
+    emissions of the grid [kg], `price` is the electricity cost; None if the scenario does not
+    describe them. `missing` names unknown inputs, `terms` are the equations.
     """
 
     power: Watts | None = None
@@ -320,12 +323,12 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageBill:
-    """The bill of stores over the run; 0 if all data are on local drives.
+    """Bill of the stores over the run; 0 if all data are on local drives.
 
-    `rent` is for what lies there, `provisioned` for rates held ready, `requests` by kind, `egress`
-    for bytes that leave a region; None where a price is not known, which `missing` names: then the
-    `total` is None too, and `known` has the charges that are known. `notes` say where prices are
-    not those that will be paid, `terms` has the equations.
+    `rent` is for stored bytes, `provisioned` for provisioned rates, `requests` for requests,
+    `egress` for bytes that leave a region; None if a price is unknown. `missing` names unknown
+    prices: with any of them `total` is None, and `known` is the sum of the known charges. `notes`
+    are about prices that may differ from those paid, `terms` are the equations.
     """
 
     total: Usd | None = 0.0
@@ -349,12 +352,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Everything `plan` says about one scenario.
+    """Prediction of one job: times, memory, cost, energy, bounds and warnings.
 
-    `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
-    time it takes; infinite if never, None where nothing is staged. `one_off` is the time of the run
-    outside of its epochs, by name. `outlook` is what interruptions make of the run, None where the
-    scenario says nothing of them; all other figures are those of the undisturbed run.
+    `break_even_epochs` is the number of epochs after which staging or preloading the data has saved
+    the time it takes; infinite if never, None if nothing is staged. `one_off` is the time of the
+    run outside of its epochs, by name. `interval` is the 80% interval of metrics by name. `outlook`
+    is the forecast with interruptions, None if the scenario has none; all other fields are without
+    interruptions.
     """
 
     scenario: Scenario
@@ -386,16 +390,16 @@ class Prediction:
 
     @property
     def in_all(self) -> Usd | None:
-        """The whole bill: machines and stores; None where no price of the machines is known.
+        """Cost of machines and stores; None if a price of the machines is unknown.
 
-        Charges of stores that are not known are not in it; `storage.missing` names them.
+        Unknown charges of stores are excluded; `storage.missing` names them.
         """
         machines = self.cost.for_machines
         return None if machines is None else machines + self.storage.known
 
     @property
     def fits(self) -> bool:
-        """Whether RAM and accelerator memory may be enough."""
+        """True if host RAM and GPU memory are or may be sufficient."""
         found = [self.host_ram.verdict]
         if self.memory is not None:
             found.append(self.memory.verdict)

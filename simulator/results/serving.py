@@ -1,4 +1,4 @@
-"""The types of the prediction of a service."""
+"""Types of the prediction of a service."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from simulator.units import (
 )
 
 TOGETHER: Final = "together"
-"""Among limits: all of them."""
+"""Name of all limits of the SLO combined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """A latency over requests [s]."""
+    """Distribution of a latency over requests [s]."""
 
     mean: Seconds
     p50: Seconds
@@ -37,22 +37,22 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """Latencies, rates and shares of a run.
+    """Latencies, rates and utilizations of a simulated service.
 
-    `first_token` is from sending a request to its first token, `per_token` from there to the last
-    over the tokens after the first, `end_to_end` to the last, `wait` until it first runs [s].
-    `requests` are those counted. Rates are of requests and of tokens over all replicas.
-    `within` is the share of requests that keep each limit, `attainment` that keep all, `goodput`
-    the rate of these.
-    `running` and `waiting` are requests, on average, over all replicas, of which there are
-    `replicas` on average; `busy` is the share of time in which a replica computes; `cache` the
-    share of its cache in use, on average and at most. Where prompts are computed on replicas of
-    their own, these figures are of those that write answers, `busy_of` has that share for both
-    kinds, and `transfer` is the mean time of keys and values between them [s]. `links` has for
-    each link, by its kind, and for the store of requests the share of the time in which it carries
-    something. `host_busy` is
-    the share of the time of the host's threads that goes into requests before their batches.
-    `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
+    `first_token` is the time from sending a request to its first token (TTFT), `per_token` the time
+    per later token (TPOT), `end_to_end` the time to the last token, `wait` the time until the
+    request is first scheduled [s]. `requests` is the number of requests evaluated. Rates are of
+    requests and tokens over all replicas. `within` is the share of requests that meet each limit of
+    the SLO, `attainment` the share that meet all, `goodput` the rate of these requests.
+
+    `running` and `waiting` are mean numbers of requests over all replicas, `replicas` is the mean
+    number of replicas; `busy` is the utilization of a replica; `cache_mean` and `cache_peak` are
+    mean and maximum of the used share of the KV cache. With separate prefill replicas these are
+    values of the decode replicas, `busy_of` has the utilization of both kinds, and `transfer` is
+    the mean time to transfer the KV cache [s]. `links` is the utilization of each link, by its
+    kind, and of the store of requests. `host_busy` is the utilization of the host's threads by
+    requests before they are batched. `half_width` is the half-width of the 95% confidence interval
+    of the mean end-to-end latency, by batch means [s].
     """
 
     requests: int
@@ -84,10 +84,10 @@ class Answered:
 
 
 class AtSaturation(StrEnum):
-    """Which parts of saturation are computed.
+    """Parts of saturation to compute.
 
-    `NEEDED`: nothing where the load has an end, whose answers do not depend on it. `ROUGHLY`: the
-    same from a shorter run, as one of many services needs it.
+    `NEEDED`: none for a load with a fixed number of requests, whose latencies do not depend on it.
+    `ROUGHLY`: as `NEEDED`, from a shorter simulation, for searches over many services.
     """
 
     WHOLE = "whole"
@@ -97,10 +97,10 @@ class AtSaturation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """The most requests and output tokens a second that the replicas complete sustainably.
+    """Largest rates of requests and output tokens that the replicas can sustain [/s].
 
-    `headroom` is by what factor the load may grow until then, `drift` by how many requests a
-    second the queue grows where it is beyond; both None for a load that follows its answers.
+    `headroom` is the factor by which the load may grow until saturation, `drift` the growth of the
+    queue in requests per second beyond it; both None for a closed-loop load.
     """
 
     request_rate: PerSecond
@@ -110,13 +110,13 @@ class Saturation:
 
     @property
     def is_passed(self) -> bool:
-        """Whether the load is beyond saturation."""
+        """True if the load is beyond saturation."""
         return self.drift is not None and self.drift > 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
-    """Memory of one device by item [B], and the capacity of the cache [tokens]."""
+    """Memory of one device by item [B], and the capacity of the KV cache [tokens]."""
 
     items: Mapping[str, Bytes]
     capacity: Bytes
@@ -124,7 +124,7 @@ class DeviceMemory:
 
     @property
     def total(self) -> Bytes:
-        """All of it with a full cache [B]."""
+        """Memory used with a full KV cache [B]."""
         return sum(self.items.values())
 
 
@@ -132,9 +132,9 @@ class DeviceMemory:
 class ServiceCost:
     """Cost of machines [$/s], tokens and requests [$].
 
-    None where no price is known, or nothing is steady. `stores` is the bill of the store that
-    requests are read from and answers written to, over all of them; as far as it is known, tokens
-    and requests cost their part of it, too.
+    None if no price is known, or if there is no steady state. `stores` is the bill of the store
+    that holds requests and answers, over all requests; its known charges are included in the costs
+    of tokens and requests.
     """
 
     per_second: UsdPerSecond | None
@@ -146,10 +146,10 @@ class ServiceCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceEnergy:
-    """Mean power of all machines [W], and energy at the plugs of tokens and requests [J].
+    """Mean power of all machines [W], and their energy per tokens and requests [J].
 
-    `emitted_per_thousand_requests` is what the grid emits for these and their part of the building
-    [kg]. None where a power or the grid is not known, or nothing is steady.
+    `emitted_per_thousand_requests` are emissions of the grid, including building losses [kg]. None
+    if a power or the grid is unknown, or if there is no steady state.
     """
 
     power: Watts | None = None
@@ -161,12 +161,12 @@ class ServiceEnergy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePrediction:
-    """Everything `plan` says about one service.
+    """Prediction of one service: memory, latencies, saturation, cost, energy and warnings.
 
-    `answered` is None where nothing can be answered: the model does not fit, or the load is beyond
-    saturation, where latencies grow for as long as one waits. `saturation` is None where the model
-    does not fit, or where it was not requested (see `AtSaturation`). `meets` says for each limit
-    whether enough requests keep it.
+    `answered` is None if no request can be served: the model does not fit, or the load is beyond
+    saturation, where latencies grow without limit. `saturation` is None if the model does not fit,
+    or if it was not requested (see `AtSaturation`). `meets` maps each limit of the SLO to whether
+    enough requests meet it.
     """
 
     service: Service
@@ -183,10 +183,10 @@ class ServicePrediction:
 
     @property
     def fits(self) -> bool:
-        """Whether the model and one request fit the memory of the devices."""
+        """True if the model and one request fit the memory of the devices."""
         return self.saturation is not None or self.answered is not None
 
     @property
     def keeps_limits(self) -> bool:
-        """Whether the load is served within all limits."""
+        """True if the load is served within all limits of the SLO."""
         return self.answered is not None and all(self.meets.values())

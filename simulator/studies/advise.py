@@ -35,7 +35,7 @@ EQUAL_STEP: Final = 1.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Workers and prefetch, with their prediction, or the reason why there is none."""
+    """A pair of workers and prefetch with its prediction, or the reason why there is none."""
 
     workers: int
     prefetch: int
@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def stall(self) -> float:
-        """Share of a step that the device waits for data; 1 where there is no such job."""
+        """Share of a step that the device waits for data; 1 without a prediction."""
         if self.prediction is None:
             return 1.0
         timing = self.prediction.timing
@@ -52,27 +52,27 @@ class Setting:
 
     @property
     def step(self) -> float:
-        """Mean step [s]; endless where there is no such job."""
+        """Mean step time [s]; infinite without a prediction."""
         return float("inf") if self.prediction is None else self.prediction.timing.step_time.mean
 
     @property
     def ram(self) -> Bytes:
-        """RAM that one machine needs [B]."""
+        """RAM needed by one machine [B]; 0 without a prediction."""
         return 0.0 if self.prediction is None else self.prediction.host_ram.total
 
     @property
     def fits(self) -> bool:
-        """Return whether that RAM is there."""
+        """True if the RAM of the machine is sufficient."""
         return self.prediction is not None and self.prediction.host_ram.verdict is not Verdict.NO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Recommended workers and prefetch; `chosen` is None where no setting is enough.
+    """Recommended workers and prefetch; `chosen` is None if no setting is sufficient.
 
     `within` is the share of a step that a device may wait. `best` has the shortest step of all
-    that fit, with the fewest workers among equals; None where none fits. `top` is the most workers
-    that were tried.
+    settings that fit, with the fewest workers among equals; None if none fits. `top` is the maximum
+    number of workers tried, `table` are settings similar to the chosen or best one.
     """
 
     base: Setting
@@ -84,14 +84,14 @@ class Advice:
 
 
 class _Tried:
-    """Settings predicted so far, each once."""
+    """Predictions of settings, each made once."""
 
     def __init__(self, read: Read, seed: int, tell: Progress, met: BugLog | None) -> None:
         self._read, self._seed, self._tell, self._met = read, seed, tell, met
         self.known: dict[tuple[int, int], Setting] = {}
 
     def at(self, workers: int, prefetch: int) -> Setting:
-        """Return the setting, predicted now or before."""
+        """Return the setting with its prediction, from the cache if possible."""
         key = (workers, prefetch)
         if key not in self.known:
             found = attempt(lambda: self._predicted(*key), self._met)
@@ -116,7 +116,7 @@ def advise_input(
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> Advice:
-    """Look for the fewest workers with which the devices wait no longer than allowed.
+    """Find the fewest workers with which the devices wait no longer than allowed.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def advise_input(
     within : float
         Share of a step that a device may wait for data.
     seed : int
-        Of all draws.
+        Seed of all random draws.
     progress : callable, optional
         Called with the finished share.
     met : BugLog, optional
@@ -134,7 +134,7 @@ def advise_input(
     Raises
     ------
     NotModelled
-        If machines of another group make the batches.
+        If only remote machines prepare batches.
     """
     scenario = read({})
     pipeline = scenario.job.input
@@ -158,11 +158,11 @@ def advise_input(
 
 
 def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
-    """Return the fewest workers over all depths; None if none is enough.
+    """Return the setting with the fewest workers over all prefetch depths; None if none suffices.
 
-    A batch that comes just in time is copied while the device waits, which does not count as
-    waiting for data but makes as long a step: what was found to take longer than others by more
-    than `within` is left.
+    A batch that is ready just in time is copied while the device waits. This does not count as data
+    stall, but lengthens the step as much: settings whose step is longer than the shortest by more
+    than `within` are excluded.
     """
     longest = float("inf")
     for _ in range(2):
@@ -186,7 +186,7 @@ def _top(scenario: Scenario) -> int:
 def _fewest(
     tried: _Tried, prefetch: int, top: int, within: float, longest: Seconds
 ) -> Setting | None:
-    """Return the fewest workers that are enough at a prefetch; None if `top` are not."""
+    """Return the setting with the fewest sufficient workers at a prefetch depth, or None."""
 
     def enough(workers: int) -> bool:
         found = tried.at(workers, prefetch)
@@ -212,7 +212,7 @@ def _too_big(setting: Setting) -> bool:
 
 
 def _fewer(setting: Setting, prefetch: int) -> tuple[int, bool, int]:
-    """Return a sort key: workers, then the present `prefetch`, then the least prefetch.
+    """Return a sort key: workers, then the current `prefetch`, then the smallest prefetch.
 
     A prefetch without a gain is not changed.
     """
@@ -229,7 +229,7 @@ def _best(tried: _Tried, prefetch: int) -> Setting | None:
 
 
 def _around(tried: _Tried, centre: Setting, base: Setting, top: int) -> Iterator[Setting]:
-    """Return settings next to the chosen one, by workers and then by prefetch."""
+    """Yield settings similar to `centre`, by workers and then by prefetch."""
     workers, depth = centre.workers, centre.prefetch
     several = {workers // 2, workers - 1, workers, workers + 1, 2 * workers}
     keys = {(number, depth) for number in several if 1 <= number <= top}

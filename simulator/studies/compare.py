@@ -20,7 +20,7 @@ Predicted = TypeVar("Predicted", Prediction, ServicePrediction)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Generic[Predicted]):
-    """One job or service: its name, its prediction, its keys, and what was measured of it."""
+    """One job or service of a comparison: name, prediction, keys, and published measurements."""
 
     label: str
     prediction: Predicted
@@ -29,7 +29,7 @@ class Side(Generic[Predicted]):
 
     @property
     def measured(self) -> dict[str, float]:
-        """Published figures by metric; of several rows the first that has one counts."""
+        """Published values by metric; of several rows with a metric the first one counts."""
         found: dict[str, float] = {}
         for row in reversed(self.published):
             found |= row.measured
@@ -38,9 +38,9 @@ class Side(Generic[Predicted]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricePerformance:
-    """Price-performance relative to the first scenario: ratios of price and of time a sample.
+    """Price and time per sample relative to the first scenario of a comparison.
 
-    `cost` is the product of both: worth it below 1.
+    `cost` is their product: below 1, this scenario is cheaper per sample.
     """
 
     price: float
@@ -48,12 +48,12 @@ class PricePerformance:
 
     @property
     def cost(self) -> float:
-        """Cost of a sample over that of the first."""
+        """Cost per sample relative to that of the first scenario."""
         return float(cost_ratio(self.price, self.time))
 
     @property
     def saved(self) -> float:
-        """Part of the cost of a sample that is saved; negative where it costs more."""
+        """Share of the first scenario's cost per sample that is saved; negative if it is higher."""
         return float(saving(1.0, self.cost))
 
 
@@ -86,7 +86,7 @@ def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
 def rule_of(
     first: tuple[UsdPerSecond | None, PerSecond], other: tuple[UsdPerSecond | None, PerSecond]
 ) -> PricePerformance | None:
-    """Return the price-performance of prices [$/s] and rates [samples/s]."""
+    """Return the price-performance of prices [$/s] and rates [samples/s], or None."""
     (was, slow), (now, fast) = first, other
     if not was or not now or not slow or not fast:
         return None
@@ -96,7 +96,10 @@ def rule_of(
 def published_price_performance(
     first: Side[Prediction], other: Side[Prediction]
 ) -> PricePerformance | None:
-    """Return it as published: hourly prices, and times of steps of equally many samples."""
+    """Return the price-performance from published hourly prices and step times.
+
+    None if a value is missing, or if the steps have different numbers of samples.
+    """
     price, step = "cost.usd_per_h", "step_time_s.mean"
     here, there = first.measured, other.measured
     equal = _samples(first) == _samples(other)
@@ -112,16 +115,16 @@ def _samples(side: Side[Prediction]) -> float:
 
 
 def error(side: Side[Prediction], metric: str) -> float | None:
-    """Return the relative error of the prediction against the published figure."""
+    """Return the relative error of the prediction against the published value; None if unknown."""
     known, ours = side.measured.get(metric), number_at(side.prediction, metric)
     return None if not known or ours is None else ours / known - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRatio:
-    """One service relative to the first: ratios of the machines' price and of capacity.
+    """Price of the machines and capacity of a service relative to the first one of a comparison.
 
-    `price` is None where one of the prices is not known.
+    `price` is None if one of the prices is unknown.
     """
 
     price: float | None
@@ -129,19 +132,19 @@ class ServiceRatio:
 
     @property
     def cost(self) -> float | None:
-        """Cost of a request over that of the first, both at saturation."""
+        """Cost per request relative to that of the first service, both at saturation."""
         return None if self.price is None else float(cost_ratio(self.price, 1.0 / self.requests))
 
     @property
     def saved(self) -> float | None:
-        """Part of that cost that is saved; negative where it costs more."""
+        """Share of the first service's cost per request that is saved; negative if it is higher."""
         return None if self.cost is None else float(saving(1.0, self.cost))
 
 
 def service_ratio(
     first: Side[ServicePrediction], other: Side[ServicePrediction]
 ) -> ServiceRatio | None:
-    """Compare a service with the first; None where one of them does not fit its devices."""
+    """Compare a service with the first one; None if one of them does not fit its devices."""
     was, now = first.prediction, other.prediction
     if was.saturation is None or now.saturation is None or not was.saturation.request_rate:
         return None

@@ -22,14 +22,13 @@ _BOUGHT: Final = "cost.samples_per_usd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A copy of the data that has to be made once, before the run.
+    """A copy of the data that must be made once before the run.
 
-    `least` is the time it takes at the datasheets' rates of both stores and of one machine's
-    network, as far as they are known [s]; None where none is. `written` says whether that holds how
-    fast the target is written. `requests` is what both stores charge for reading and
-    writing all of it [$]; None where one charges for them and states no price. `per_month` is what
-    the space costs there [$]. `leaves` says that the data leave their cloud, and `egress` what is
-    charged for that [$]; None where no source states it.
+    `least` is its minimum time by the data-sheet rates of both stores and the network of one
+    machine, as far as they are known [s]; None if none is. `written`: the write rate of the target
+    is known. `requests` is the charge of both stores for reading and writing the data [$]; None if
+    a store charges an unknown price. `per_month` is the rent of the copy [$/month]. `leaves`: the
+    data leave their cloud, and `egress` is the charge for that [$]; None if unknown.
     """
 
     source: str
@@ -44,22 +43,22 @@ class Move:
 
     @property
     def charged(self) -> Usd:
-        """Return the charges of stores, independent of the duration [$]; 0 without a price."""
+        """Charges of the stores for requests and egress, independent of the duration [$]."""
         return (self.requests or 0.0) + (self.egress or 0.0)
 
     def bill(self, rent: UsdPerSecond) -> Usd:
-        """Return the cost at this rent of the machines that wait for it [$]; 0 without a price."""
+        """Return the cost of the copy while machines with this rent wait for it [$]."""
         space = (self.per_month or 0.0) / MONTH
         return (rent + space) * (self.least or 0.0) + self.charged
 
 
 def waited(copies: Sequence[Move]) -> Seconds:
-    """Return the least time of copies one after another [s]; an unknown time counts as 0."""
+    """Return the minimum time of copies made one after another [s]; an unknown time counts as 0."""
     return sum(one.least or 0.0 for one in copies)
 
 
 def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping[str, Value]:
-    """Return the figures of a run with its initial copies included; steps stay the same."""
+    """Return the metrics of a run including its initial copies; step times do not change."""
     total, money = number(figures, TIME), number(figures, MONEY)
     if not copies or total is None:
         return figures
@@ -79,17 +78,17 @@ def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping
 
 
 def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
-    """Return copies of the data that a choice needs in addition to the simulated run.
+    """Return the copies of the data that a candidate needs in addition to the simulated run.
 
-    What is staged or loaded into RAM at the start of a run is a part of its time; what then has
-    to be copied is only what that is read from.
+    Staging, or loading data into RAM, at the start of a run is part of its time; only the store
+    that they read from must be filled by a copy.
 
     Parameters
     ----------
     now, chosen : Scenario
-        The scenario as it stands, and with a candidate's settings.
+        Scenario without changes, and with the settings of the candidate.
     elsewhere : bool
-        Whether the candidate's machine is another one: its own drives begin empty.
+        True if the candidate has another machine, whose own drives are initially empty.
     """
     found: list[Move] = []
     origin = _origin(now)
@@ -117,7 +116,7 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
 
 
 def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
-    """Return the copy that turns files into shards on their own store; else nothing."""
+    """Return the copy that converts files to shards on the same store; empty if none is needed."""
     origin, size = _origin(now), chosen.job.stored_total
     if now.job.dataset.layout is chosen.job.dataset.layout or size <= 0.0:
         return ()
@@ -135,7 +134,10 @@ def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
 
 
 def _requests(read: Scenario, chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
-    """Return the charge for reading all samples in one layout and writing them in another [$]."""
+    """Return the charge for reading all samples in one layout and writing them in another [$].
+
+    None if a store charges an unknown price.
+    """
     before, job = read.job, chosen.job
     size, file = before.stored_bytes, bytes_per_file(before.dataset, before.stored_bytes)
     part = origin.operation_size or UNLIMITED
@@ -158,7 +160,7 @@ def _cloud(scenario: Scenario) -> str:
 
 
 def _egress(size: Bytes, origin: Storage) -> Usd | None:
-    """Return the charge of a store for bytes that leave its cloud within a month [$]."""
+    """Return the charge for bytes that leave the cloud of a store in one month [$], or None."""
     tiers = () if origin.charges is None else origin.charges.internet
     if not tiers:
         return None
@@ -174,7 +176,7 @@ def _origin(scenario: Scenario) -> Storage:
 def _least(
     size: Bytes, now: Scenario, chosen: Scenario, origin: Storage, target: Storage
 ) -> Seconds | None:
-    """Return the least time of a copy [s]; drives of a machine that is given up are not read."""
+    """Return the minimum time of a copy [s]; None if no rate is known."""
     reading = origin.read_rate * drives_of(now.cluster.trainers, origin)
     known = [reading, target.write_bandwidth]
     network = chosen.cluster.trainers.host.network

@@ -38,11 +38,11 @@ from simulator.units import Seconds, Usd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentOrBuy:
-    """The utilization at which owning is as cheap as renting for the same work.
+    """Break-even utilization from which owning is cheaper than renting for the same work.
 
-    `utilization` is the share of the time in which the owned machines have to work [1]; above 1
-    renting is always cheaper. `payback` is when the price of the machines is back at the
-    utilization that the scenario `planned` [s]; infinite if never.
+    `utilization` is the share of the time in which the owned machines must be busy; above 1 renting
+    is always cheaper. `planned` is the utilization in the scenario, and `payback` the time after
+    which the purchase price is recovered at it [s]; infinite if never.
     """
 
     utilization: float
@@ -51,17 +51,17 @@ class RentOrBuy:
 
 
 def rent_or_buy(owned: Prediction, rented: Prediction) -> RentOrBuy | None:
-    """Compare machines that are bought with machines that are rented for the same job.
+    """Compare owned machines with rented machines for the same job.
 
     Parameters
     ----------
     owned, rented : Prediction
-        The same work on either; they may differ in machines and in time.
+        Predictions of the same work; machines and run time may differ.
 
     Returns
     -------
     RentOrBuy or None
-        None where not all machines of `owned` are owned, `rented` is not, or a price is missing.
+        None if not all machines of `owned` are owned, those of `rented` are, or a price is unknown.
     """
     costs, plan = _standing(owned), owned.scenario.owned
     rent, drawn = rented.cost.for_machines, owned.cost.electricity
@@ -87,7 +87,7 @@ def rent_or_buy(owned: Prediction, rented: Prediction) -> RentOrBuy | None:
 
 
 def cheapest_rent(owned: Prediction, others: Sequence[Prediction]) -> int | None:
-    """Return the index of the cheapest rented prediction."""
+    """Return the index of the cheapest rented prediction; None if none can be compared."""
     found = {
         number: even.utilization
         for number, other in enumerate(others)
@@ -97,7 +97,7 @@ def cheapest_rent(owned: Prediction, others: Sequence[Prediction]) -> int | None
 
 
 def _standing(prediction: Prediction) -> list[tuple[int, Standing]] | None:
-    """Return the machines of each group with the fixed costs of one of them."""
+    """Return for each group its number of machines and the fixed costs of one; None if unknown."""
     scenario, found = prediction.scenario, list[tuple[int, Standing]]()
     for group in scenario.cluster.groups:
         one = standing(scenario, group) if is_owned(scenario, group) else None
@@ -116,7 +116,7 @@ TOO_MANY: Final = f"no more than {MOST_IN_BLOCKS} machines at a time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Purchase:
-    """A way to buy with all that is known of it, before it is held against the others."""
+    """A way to buy machines with its simulated runs and bills, before the comparison."""
 
     way: Way
     simulation: RunSimulation | None = None
@@ -137,12 +137,11 @@ def long_run(
     reader : CandidateReader
         Reads the scenario.
     terms : Terms
-        What is asked: lives to be drawn, and a deadline and a budget where the scenario's own
-        do not hold.
+        Number of simulated runs, and a deadline and a budget that override the scenario's.
     seed : int
-        Of all random numbers: the same life of each way gets the same ones.
+        Seed of all random numbers; all ways to buy get the same ones.
     progress : callable, optional
-        Called with the share of the work that is done, 0 to 1.
+        Called with the finished share, 0 to 1.
 
     Raises
     ------
@@ -163,9 +162,9 @@ def long_run(
 
 
 def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
-    """Add the ways to buy machines to a prediction with a long run.
+    """Add a comparison of the ways to buy machines to a prediction of a long run.
 
-    `reader` reads its scenario. SimulatedRuns and checkpoints are those that the prediction has.
+    `reader` reads its scenario. Simulated runs and checkpoints of the prediction are reused.
     """
     found, told = prediction.outlook, prediction.scenario.interruptions
     if found is None or told is None:
@@ -177,7 +176,7 @@ def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
 
 
 def _merged_terms(given: Terms, own: Terms) -> Terms:
-    """Merge terms of a request with the scenario's own, which they override."""
+    """Merge the terms of a request with those of the scenario; the former take precedence."""
     return Terms(
         deadline=own.deadline if given.deadline is None else given.deadline,
         budget=own.budget if given.budget is None else given.budget,
@@ -197,7 +196,7 @@ def _interruptions(reader: CandidateReader, asked: Scenario, *, spot: bool) -> I
 
 
 class _Purchases:
-    """One predicted run, bought in one way after the other; equal simulated runs are drawn once."""
+    """One predicted run with its machines bought in several ways; simulated runs are reused."""
 
     def __init__(
         self, reader: CandidateReader, prediction: Prediction, told: Interruptions, seed: int
@@ -209,12 +208,12 @@ class _Purchases:
 
     @property
     def done(self) -> float:
-        """Share of the lives that are drawn: of machines that stay, of spot ones, of both."""
+        """Share of the simulations done: on stable machines, on spot ones, and on both."""
         spot = self._reader.document().value(("spot",)) is not None
         return min(0.95, len(self._drawn) / (3.0 if spot else 1.0))
 
     def know(self, found: Outlook) -> None:
-        """Repeat the simulated runs of an outlook with its checkpoint interval."""
+        """Repeat the simulated runs of a forecast with its checkpoint interval, and cache them."""
         drawn = simulate_runs(found.run, draws=self._told.terms.draws, seed=self._seed)
         simulation = RunSimulation(
             run=found.run, intervals=found.intervals, drawn=drawn, seed=self._seed
@@ -222,7 +221,7 @@ class _Purchases:
         self._drawn.append((self._told, simulation))
 
     def outlook(self) -> Outlook:
-        """Return the run as its scenario buys machines."""
+        """Return the forecast of the run with machines bought as the scenario says."""
         found = self._simulation(self._told)
         paid = paid_for(self._prediction, found)
         return self._summary(self._prediction, self._told, found, paid)
@@ -235,7 +234,7 @@ class _Purchases:
         return replace(summary(bought, told, found, paid), finish_range=self._ranges[id(found)])
 
     def way(self, purchase: Purchase, fallback: bool) -> _Purchase:  # noqa: FBT001 - a row of WAYS
-        """Return the run with its machines bought in another way."""
+        """Return the forecast of the run with its machines bought in another way."""
         bought = self._bought(purchase)
         told = self._at(purchase, fallback=fallback)
         if isinstance(told, str):
@@ -262,7 +261,10 @@ class _Purchases:
         return more
 
     def _bought(self, purchase: Purchase) -> Prediction:
-        """Return the same run with another bill; a stated price is that of its own way to buy."""
+        """Return the prediction with the bill of another way to buy.
+
+        A stated price applies only to the scenario's own way to buy.
+        """
         scenario = self._prediction.scenario
         if purchase is scenario.cost.purchase:
             return self._prediction
@@ -276,7 +278,7 @@ class _Purchases:
         return replace(self._prediction, scenario=other, cost=cost)
 
     def _at(self, purchase: Purchase, *, fallback: bool) -> Interruptions | str:
-        """Return the interruptions of machines bought so, or why they are unknown."""
+        """Return the interruptions of machines bought in this way, or why they are unknown."""
         told, groups = self._told, self._prediction.scenario.cluster.groups
         machines = sum(group.count for group in groups)
         if purchase is Purchase.CAPACITY_BLOCK and machines > MOST_IN_BLOCKS:
@@ -304,11 +306,11 @@ def _unpriced(bought: Prediction) -> str:
 
 
 _MIN_COMPARED: Final = 2
-"""Ways to buy with a bill that it takes for one to be the cheapest."""
+"""Minimum number of ways with a bill for a comparison."""
 
 
 def _against_each_other(tries: Sequence[_Purchase]) -> tuple[Way, ...]:
-    """Add the share of simulated runs in which each way is cheapest; equal ones share it."""
+    """Add to each way the share of simulated runs in which it is cheapest; ties share a run."""
     priced = [
         one.paid.bills for one in tries if one.paid is not None and one.paid.bills is not None
     ]
@@ -330,9 +332,9 @@ def _held(tries: Sequence[_Purchase], least: Array, ties: Array) -> Iterator[Way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuyingOption:
-    """A machine to buy instead of a rented one, with the use from which on that pays.
+    """A machine to buy instead of a rented one, with its break-even utilization.
 
-    `date` is when its price `capex` was stated.
+    `date` is the date of its purchase price `capex`.
     """
 
     machine: str
@@ -345,24 +347,24 @@ class BuyingOption:
 def buying_option(
     reader: CandidateReader, winner: Choice, catalogue: Catalogue, seed: int = 0
 ) -> BuyingOption | None:
-    """Return when buying is as cheap as renting the best choice.
+    """Return the cheapest machine to buy instead of the rented one, with its break-even.
 
     Parameters
     ----------
     reader : CandidateReader
-        Of the scenario.
+        Reads the scenario with some keys set.
     winner : Choice
-        What is rented.
+        Best choice, with rented machines.
     catalogue : Catalogue
-        Machines with prices to buy.
+        Machines with purchase prices.
     seed : int
-        Of both predictions.
+        Random seed of both predictions.
 
     Returns
     -------
-    Buying or None
-        None where the choice is owned, or no machine with as many of the same accelerators has a
-        known price to buy, or the job does not run on it as it is.
+    BuyingOption or None
+        None if the choice is owned, if no machine with as many of the same accelerators has a known
+        purchase price, or if the job does not run on it unchanged.
     """
     scenario = reader.read(winner.settings).scenario
     trainers = scenario.cluster.trainers
@@ -398,7 +400,7 @@ def _predicted(reader: CandidateReader, settings: Mapping[str, Plain], seed: int
 
 
 def _cheapest_to_buy(catalogue: Catalogue, rented: Host) -> Host | None:
-    """Return the cheapest machine to buy with as many accelerators of the same kind."""
+    """Return the cheapest machine to buy with the same accelerators; None if there is none."""
     hosts = (catalogue.host(name) for name in catalogue.names("node"))
     alike = [
         (host.capex, host)

@@ -29,9 +29,9 @@ _STRETCHING: Final = frozenset({Rate.STEP, Rate.START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One rate of a tornado: the metric with the rate slow (P10) and fast (P90).
+    """One rate of a tornado chart: the metric with the rate slow (P10) and fast (P90).
 
-    `log_sd` is the standard deviation of the rate's logarithm.
+    `log_sd` is the standard deviation of the logarithm of the rate.
     """
 
     rate: Rate
@@ -41,15 +41,15 @@ class Bar:
 
     @property
     def width(self) -> float:
-        """How far apart the two lie, in the metric's unit."""
+        """Absolute difference between the two values, in the unit of the metric."""
         return abs(self.fast - self.slow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How a metric depends on the uncertain rates, the one that matters most first.
+    """Sensitivity of a metric to each uncertain rate, largest first.
 
-    `correlated`: some uncertainties go together, which one rate at a time leaves out.
+    `correlated`: some uncertainties are correlated, which varying one rate at a time ignores.
     """
 
     metric: str
@@ -77,18 +77,18 @@ def tornado(
     Parameters
     ----------
     scenario : Scenario
-        Its uncertainties are those of the prediction.
+        Scenario with its uncertainties.
     metric : str
         Dotted name of a number.
     seed : int
-        Of all draws; the same at every rate.
+        Seed of all random draws, the same for every rate.
     progress : callable, optional
         Called with the finished share.
 
     Returns
     -------
     Sensitivity or None
-        None where the metric has no value.
+        None if the metric has no value.
     """
     prediction = predict(scenario, seed=seed, intervals=False)
     base = number_at(prediction, metric)
@@ -98,7 +98,7 @@ def tornado(
     uncertainties = uncertainty_components(inputs, prediction)
 
     def at(rate: Rate, speed: float) -> float:
-        """Return the metric: simulated, unless the rate stretches all there is."""
+        """Return the metric with a rate multiplied by `speed`, in closed form if possible."""
         if rate in _STRETCHING:
             known = figures(inputs, prediction, {rate: np.array([speed])}).get(metric)
             end = None if known is None else float(known[0])

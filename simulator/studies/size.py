@@ -38,19 +38,19 @@ SIZE_TOLERANCE: Final = 1.02
 GUESS_FACTORS: Final = (1.02, 1.1, 1.3, 2.0)
 """Times the least that closed forms allow: the first that is enough leaves few sizes to try."""
 GROWTH_FACTOR: Final = 1.1
-"""Step by which sizes that are enough one by one grow until they are enough together."""
+"""Factor by which sizes that suffice one at a time grow until they suffice together."""
 MAX_GROWTH_STEPS: Final = 40
 ROUNDING: Final = 1e-6
-"""Share by which a closed form may be off by rounding."""
+"""Relative rounding error of closed forms."""
 
 
 _ALTERNATIVES: Final = frozenset({Resource.CPU})
-"""Resources of which one knob is turned, the first that the job has."""
+"""Resources of which only one amount is varied: the first one that the job has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """The least of a knob that is enough; None where the least that was tried still is."""
+    """Smallest sufficient amount of a resource; None if even the least amount tried suffices."""
 
     knob: Knob
     value: float | None
@@ -58,10 +58,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A number of machines with what is enough for them.
+    """Smallest sufficient amounts of a resource for one number of machines.
 
-    `ample` is the speed of the run with more than enough of the resource, `speed` with the sizes
-    found [samples/s]; `now` with what the scenario says. `settings` are the sizes as keys.
+    `ample` is the throughput of the run with more than enough of the resource, `speed` with the
+    amounts found and `now` with those of the scenario [samples/s]. `settings` are the amounts as
+    keys.
     """
 
     machines: int
@@ -74,7 +75,7 @@ class Sized:
 
     @property
     def loss(self) -> float:
-        """Share of the speed that is lost with the sizes found."""
+        """Share of the throughput that is lost with the amounts found."""
         return 1.0 - self.speed / self.ample
 
 
@@ -87,27 +88,27 @@ def sized(  # noqa: PLR0913 - what is asked
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Sized, ...]:
-    """Find the least of a resource for one or several numbers of machines.
+    """Find the smallest sufficient amount of a resource for each number of machines.
 
     Parameters
     ----------
     read : callable
-        The scenario with some keys set.
+        Returns the scenario with some keys set.
     resource : Resource
-        What is sized; all else stays as it is.
+        Resource to size; all others are unchanged.
     loss : float
-        Share of the speed that may be lost, above 0.
+        Share of the throughput that may be lost, above 0.
     counts : sequence of int
         Numbers of machines; the scenario's own by default.
     seed : int
-        Of the simulations, the same for all.
+        Random seed of all simulations.
     progress : callable, optional
         Called with the finished share.
 
     Raises
     ------
-    NotModelled
-        If the job has nothing of the resource.
+    PlanError
+        If the job uses none of the resource.
     """
     wanted: Sequence[Mapping[str, Plain]] = [{"hardware.count": n} for n in counts] or [{}]
     return tuple(
@@ -117,9 +118,9 @@ def sized(  # noqa: PLR0913 - what is asked
 
 
 def run_speed(prediction: Prediction) -> PerSecond:
-    """Return samples per second over the whole run, with its start and its cold first epoch.
+    """Return the samples per second over the whole run, with start-up and the cold first epoch.
 
-    The mean step alone says nothing of a store that is read once and then held in RAM.
+    The mean step alone does not depend on a store that is read only once and then held in RAM.
     """
     timing = prediction.timing
     steps = prediction.total_steps * timing.step_time.mean
@@ -127,7 +128,7 @@ def run_speed(prediction: Prediction) -> PerSecond:
 
 
 class _Search:
-    """The job at one number of machines, with more or less of a resource."""
+    """Search of the smallest sufficient amounts for one number of machines."""
 
     def __init__(
         self, read: Read, given: Settings, resource: Resource, loss: float, seed: int
@@ -145,9 +146,9 @@ class _Search:
         self._enough = self._best * (1.0 - loss)
 
     def _plenty(self) -> tuple[Mapping[str, float], PerSecond]:
-        """More than enough of each knob, and the speed with it.
+        """Return ample amounts, and the throughput with them.
 
-        Thousands of workers take longer to start than they save, so that less may be plenty.
+        Thousands of workers take longer to start than they save, so several factors are tried.
         """
         found: list[tuple[Mapping[str, float], PerSecond]] = []
         for factor in AMPLE_FACTORS:
@@ -158,7 +159,7 @@ class _Search:
         return found[-1]
 
     def found(self) -> Sized:
-        """Return the least of each knob with the others ample, grown until all suffice."""
+        """Return the smallest amounts, found one by one and grown until they suffice together."""
         sizes = {knob.name: self._least(knob) for knob in self._knobs}
         values = {
             knob.name: sizes[knob.name] or knob.value * MIN_SIZE_SHARE for knob in self._knobs
@@ -182,7 +183,7 @@ class _Search:
         )
 
     def _least(self, knob: Knob) -> float | None:
-        """Return the least that is enough; None if the least that is tried is."""
+        """Return the smallest sufficient amount; None if even the least amount tried suffices."""
         low, high = max(knob.least, knob.value * MIN_SIZE_SHARE), self._ample[knob.name]
         if self._is_enough(knob, low):
             return None if low == knob.value * MIN_SIZE_SHARE else low
@@ -205,7 +206,7 @@ class _Search:
             return False
 
     def _may_be_enough(self, knob: Knob, value: float) -> bool:
-        """Return whether the job fits and at best loses no more than allowed."""
+        """Return whether the job fits and its lower bound loses no more than allowed."""
         settings = self._settings({**self._ample, knob.name: value})
         try:
             asked = simulation_input(self._read(settings))
@@ -218,7 +219,7 @@ class _Search:
         return self._samples >= self._enough * least * (1.0 - ROUNDING)
 
     def _speed(self, values: Mapping[str, float]) -> PerSecond:
-        """Return samples per second of the run; 0 if the job does not fit into RAM."""
+        """Return the samples per second of the run; 0 if the job does not fit into RAM."""
         key = tuple(sorted(values.items()))
         if key not in self._known:
             scenario = self._read(self._settings(values))
@@ -239,7 +240,7 @@ class _Search:
 
 
 def _bisected(low: float, high: float, enough: Callable[[float], bool]) -> float:
-    """Return the least size that is enough, where `low` is not and `high` is."""
+    """Return the smallest sufficient size between `low`, which is too small, and `high`."""
     while high / low > SIZE_TOLERANCE:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -254,16 +255,17 @@ def _of(resource: Resource, known: Sequence[Knob]) -> Iterator[Knob]:
 
 
 MAX_OFFERS: Final = 4
-"""Offers that are named."""
+"""Maximum number of offers that are listed."""
 MAX_EXAMINED: Final = 12
-"""Offers that are looked at closer, the cheapest first."""
+"""Maximum number of offers that are simulated, the cheapest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A profile that is large enough; None where its price is unknown.
+    """A profile that is large enough, with its price; None if unknown.
 
-    `per_month` is what the job's data costs there for a month, `per_second` what a machine does.
+    `per_month` is the monthly rent of the job's data in a store, `per_second` the price of a
+    machine.
     """
 
     name: str
@@ -278,11 +280,11 @@ def offers(
     catalogue: Catalogue,
     suits: Callable[[str], bool] = lambda _: True,
 ) -> list[Offer]:
-    """Return profiles that are large enough, the cheapest first, those without a price last.
+    """Return profiles that are large enough, cheapest first, those without a price last.
 
-    Machines are those with as many of the same accelerator as the job uses, or with none where it
-    uses none; stores those that its cloud reaches and that `suits` says are fast enough, since a
-    store that has the rates may take too long to answer each read.
+    Machines have the same accelerator as the job, and at least as many. Stores must be reachable
+    from the job's cloud, and `suits` must return true for their name: a store with sufficient rates
+    may have too long a latency.
     """
     wanted = {size.knob.name: size.value or 0.0 for size in found.sizes}
     if resource is Resource.STORAGE:
@@ -326,9 +328,9 @@ def _machines(
 
 
 def _own_machine(scenario: Scenario) -> dict[str, float]:
-    """Return the resources of the job's own machine that are not sized and that the job uses.
+    """Return the amounts of other resources that the job needs on a machine.
 
-    The RAM it needs, all its hardware threads, and its network where data or gradients pass it.
+    These are its RAM, all hardware threads, and the network if data or gradients pass it.
     """
     group = scenario.cluster.trainers
     found = {"vCPUs": float(group.host.cpu.threads), "RAM": float(host_ram(scenario).total)}
@@ -349,12 +351,11 @@ def _is_enough(host: Host, wanted: Mapping[str, float]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeAnswer:
-    """The answer of `plan size` for a job: a row for each number of machines.
+    """Answer of `plan size` for a job, with one row for each number of machines.
 
-    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
-    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
-    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
-    were asked for.
+    `asked` is the scenario with its settings as typed; `offers` are profiles of sufficient size for
+    each row, cheapest first. `accelerated`: devices are accelerators; `steps` is the number of
+    steps of an epoch on one machine; `counted`: numbers of machines were requested.
     """
 
     name: str
@@ -378,22 +379,22 @@ def size_answer(  # noqa: PLR0913 - what is asked
     typed: str = "",
     progress: Progress | None = None,
 ) -> SizeAnswer:
-    """Find the least of a resource that loses little speed, and offers that have it.
+    """Find the smallest amount of a resource that costs little throughput, and offers with it.
 
     Parameters
     ----------
     reader : CandidateReader
-        Of the job.
+        Reads the job with some keys set.
     resource : Resource
-        The resource to size.
+        Resource to size.
     loss : float
-        Share of the speed with plenty of it that may be lost.
+        Share of the throughput with ample resources that may be lost.
     counts : sequence of int
         Numbers of machines; the scenario's own by default.
     seed : int
         Seed of all random draws.
     typed : str
-        The scenario with its settings as the user typed them.
+        Scenario with its settings as the user typed them.
     progress : callable, optional
         Called with the finished share.
     """
@@ -425,9 +426,9 @@ def size_answer(  # noqa: PLR0913 - what is asked
 
 
 def _suits(reader: CandidateReader, row: Sized, loss: float, seed: int, store: str) -> bool:
-    """Return whether the job loses little speed with its data in a store as large as they are.
+    """Return whether the job loses little throughput with its data in this store.
 
-    A volume that is only as large as the data, which is what its price is for, may be slower.
+    The store is only as large as the data, which the price is for; such a volume may be slower.
     """
     settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
     try:

@@ -59,11 +59,11 @@ def no_progress(label: str) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study(Generic[Found]):
-    """What a study found, and how the command that asked for it ends.
+    """Result of a study, and the exit status of the command.
 
-    `good`: there is an answer within the limits. `refused`: there is none since the input is at
-    fault. `bugs` are internal errors met on the way, `notes` remarks for the user. `prices` lists
-    the prices in the bills of the answer.
+    `good`: there is an answer within the limits. `refused`: there is none because of a mistake in
+    the input. `bugs` are internal errors that occurred, `notes` are remarks for the user, `prices`
+    are the listed prices in the bills of the answer.
     """
 
     found: Found
@@ -76,34 +76,34 @@ class Study(Generic[Found]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
-    """What a study is asked for and how it runs; each verb reads the options that it has.
+    """Options of a study; each command reads those that it has.
 
     Parameters
     ----------
     seed : int
         Seed of all random draws.
     progress : callable
-        Shows progress, where `search` and `open_backend` do not.
+        Shows progress where `search` and `open_backend` do not.
     loss : float
-        Share of a job's speed that may be lost by sizing.
+        Share of a job's throughput that sizing may give up.
     counts : sequence of int
-        Numbers of machines to size for; its own by default.
+        Numbers of machines to size for; the scenario's own by default.
     typed : str
-        The subject as the user typed it.
+        Name and settings of the scenario as the user typed them.
     prices : sequence of str
-        What changes add to the rent, such as ``vCPUs x2=$0.50/h``.
+        Prices that changes add to the rent, such as ``vCPUs x2=$0.50/h``.
     gpus : str, optional
         Accelerators to try, names and patterns; none by default.
     tornado : bool
         Also vary each uncertain rate.
     device : str
-        The word for its accelerators in names of changes.
+        Word for the accelerator in names of changes.
     over, where, sample, points, by, top, margin, exhaustive
-        The variants of a sweep, and which of them are wanted; as `plan sweep` has them.
+        Options of `plan sweep`: the variants to try and the ones to report.
     search : callable, optional
         Explores the candidates of a job, with the workers and the store of the caller.
     goal : pathlib.Path, optional
-        A file with the goal of all subjects; that of each by default.
+        File with a goal for all jobs or services; their own by default.
     open_backend : callable, optional
         Opens the search of candidates, with the workers and the store of the caller.
     """
@@ -131,12 +131,12 @@ class StudyOptions:
 
 
 class Subject(ABC, Generic[Described, Predicted]):
-    """A job or a service, with the settings given for it.
+    """Subject of a study: a job or a service, with the settings given for it.
 
-    `noun` and `plural` name the kind in messages. `unavailable` lists by verb the options that
-    this kind has no answer for, as Python names. `explains_intervals`: an explanation of a figure
-    shows its interval, too. `resources` can be sized, `default_metric` is what changes are sorted
-    by.
+    `noun` and `plural` name the kind in messages. `unavailable` maps commands to the options that
+    this kind does not support, as Python names. `explains_intervals`: explanations of a metric
+    include its interval. `resources` can be sized, `default_metric` is the metric by which changes
+    are sorted.
     """
 
     noun: ClassVar[str]
@@ -152,31 +152,31 @@ class Subject(ABC, Generic[Described, Predicted]):
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """The settings given over the file, as ``key=value``."""
+        """Settings given in addition to the file, as ``key=value``."""
         return tuple(self.reader.overrides)
 
     @property
     def profiles(self) -> tuple[Path, ...]:
-        """Folders of hardware profiles that come before the usual ones."""
+        """Folders of hardware profiles, searched before the usual ones."""
         return tuple(self.reader.profiles)
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its name in reports."""
+        """Name of the job or service in reports."""
 
     def with_(self, settings: Settings) -> Self:
-        """Return the same subject with these settings over its own."""
+        """Return the same job or service with these settings in addition to its own."""
         return type(self)(self.name_or_path, self.reader.over(settings))
 
     @cached_property
     def described(self) -> Described:
-        """The job or service as it is."""
+        """Scenario or service without further settings."""
         return self.read({})
 
     @abstractmethod
     def read(self, settings: Settings) -> Described:
-        """Read the subject with some keys set.
+        """Read the job or service with these settings.
 
         Raises
         ------
@@ -194,25 +194,25 @@ class Subject(ABC, Generic[Described, Predicted]):
         max_steps: int | None = None,
         progress: Progress | None = None,
     ) -> Predicted:
-        """Predict the subject as it is.
+        """Predict the job or service without further settings.
 
         Parameters
         ----------
         seed : int
             Seed of all random draws.
         intervals : bool
-            Compute intervals.
+            Compute the 80% intervals of metrics.
         trace : bool
-            Keep a timeline, where there is one.
+            Record a timeline, if the simulation has one.
         max_steps : int, optional
-            Largest number of steps to simulate.
+            Maximum number of steps to simulate.
         progress : callable, optional
             Called with the finished share.
         """
 
     @abstractmethod
     def completed(self, prediction: Predicted) -> Predicted:
-        """Return the prediction with what a full report adds to it."""
+        """Return the prediction with the additional parts of a full report."""
 
     @abstractmethod
     def succeeds(self, prediction: Predicted) -> bool:
@@ -220,27 +220,27 @@ class Subject(ABC, Generic[Described, Predicted]):
 
     @abstractmethod
     def prices(self, prediction: Predicted) -> tuple[Listed, ...]:
-        """Return the listed prices in its bill."""
+        """Return the listed prices in the bill of the prediction."""
 
     @abstractmethod
     def actions(self, base: Predicted) -> tuple[tuple[Any, ...], list[str]]:
-        """Return the most useful changes, best first, and reports of internal errors met."""
+        """Return the most useful changes, best first, and messages of internal errors."""
 
     @abstractmethod
     def side(self, label: str, *, seed: int) -> Any:  # noqa: ANN401 - one type a kind
-        """Return one column of a comparison: the prediction with all keys."""
+        """Return one column of a comparison: the prediction and all keys of the scenario."""
 
     @abstractmethod
     def size(self, resource: str, options: StudyOptions) -> Study[Any]:
-        """Find the least of a resource, one of `resources`, that is enough."""
+        """Find the smallest sufficient amount of a resource, one of `resources`."""
 
     @abstractmethod
     def whatif(self, metric: str, options: StudyOptions) -> Study[Any]:
-        """Find the effect of more of each resource on a metric, by its dotted name."""
+        """Find the effect of more of each resource on a metric, given by its dotted name."""
 
     @abstractmethod
     def sweep(self, options: StudyOptions) -> Study[Any]:
-        """Predict variants."""
+        """Predict the variants that the options describe."""
 
     @classmethod
     @abstractmethod
@@ -249,12 +249,12 @@ class Subject(ABC, Generic[Described, Predicted]):
 
     @property
     def job(self) -> Scenario | None:
-        """The training job, to compare with measured runs; None for a service."""
+        """Training job, for a comparison with measured runs; None for a service."""
         return None
 
 
 class JobSubject(Subject["Scenario", "Prediction"]):
-    """A training job."""
+    """Subject of a study that is a training job."""
 
     noun = "job"
     plural = "jobs"
@@ -264,11 +264,11 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     @property
     def name(self) -> str:
-        """Its name, or that of its file."""
+        """Name of the scenario, or that of its file."""
         return str(self.reader.given("name") or Path(self.name_or_path).stem)
 
     def read(self, settings: Settings) -> Scenario:
-        """Read the job with some keys set; see `Subject.read`."""
+        """Read the job with these settings; see `Subject.read`."""
         return self.reader.read(settings).scenario
 
     def predict(
@@ -293,7 +293,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
 
     def completed(self, prediction: Prediction) -> Prediction:
-        """Add the ways to buy machines for a long run, and a warning on keys without effect."""
+        """Add the ways to buy machines for a long run, and a warning about unused keys."""
         from simulator.studies.unused_keys import with_unused_keys
 
         return with_unused_keys(self._with_ways(prediction), self.reader)
@@ -306,11 +306,11 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         return with_ways(prediction, self.reader)
 
     def succeeds(self, prediction: Prediction) -> bool:
-        """Return whether RAM and device memory may be enough."""
+        """Return whether host RAM and GPU memory are or may be sufficient."""
         return prediction.fits
 
     def prices(self, prediction: Prediction) -> tuple[Listed, ...]:
-        """Return the listed prices of its machines."""
+        """Return the listed prices of the machines."""
         from simulator.results.cost import listed_prices
 
         return tuple(listed_prices(prediction.scenario))
@@ -326,7 +326,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         return found, met.reasons
 
     def side(self, label: str, *, seed: int) -> Side[Prediction]:
-        """Return one column of a comparison, with figures published for the shipped scenario."""
+        """Return one column of a comparison, with measurements published for a shipped scenario."""
         from simulator.predict import predict
         from simulator.reading.effective_settings import inputs
         from simulator.reading.measured.measurement_set import published
@@ -343,7 +343,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
 
     def size(self, resource: str, options: StudyOptions) -> Study[SizeAnswer]:
-        """Find the least of a resource that loses little speed; see `Subject.size`."""
+        """Find the smallest sufficient amount of a resource; see `Subject.size`."""
         from simulator.studies.levers.catalogue import Resource
         from simulator.studies.size import size_answer
 
@@ -441,7 +441,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
 
     def _axes(self, options: StudyOptions) -> Axes:
-        """Return the axes of the file with those of the options."""
+        """Return the axes of the file and those of the options."""
         from simulator.reading.search.axes import parse_axis, with_axes
         from simulator.schema.goal import Sampling
 
@@ -467,7 +467,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     def recommend(
         cls, subjects: Sequence[JobSubject], options: StudyOptions
     ) -> Study[Sequence[Recommendation]]:
-        """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
+        """Search the machines for the goal of each job and of all jobs; see `Subject.recommend`."""
         from simulator.reading.search.candidates import RentingReader
         from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
@@ -499,12 +499,12 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
 
     def goal(self, path: Path | None = None) -> Goal:
-        """Read the [goal] of a file, or its own.
+        """Read the [goal] of the file `path`, by default that of the scenario.
 
         Raises
         ------
         PlanError
-            If it has none.
+            If there is none.
         """
         from simulator.reading.search.goal_section import read_goal
 
@@ -529,13 +529,13 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         Parameters
         ----------
         goal : Goal
-            The objective and its limits.
+            Objective and limits.
         backend : SearchBackend
             Predicts candidates.
         seed : int
             Seed of all random draws.
         everywhere : bool
-            Predict every machine, since the best one for several jobs is wanted.
+            Predict every machine, to find the best one for several jobs.
         """
         from simulator.reading.hardware.catalogue import Catalogue
         from simulator.reading.search.candidates import RentingReader
@@ -577,7 +577,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
 
 class ServiceSubject(Subject["Service", "ServicePrediction"]):
-    """A service that answers requests with a model (``mode = "serve"``)."""
+    """Subject of a study that is an inference service (``mode = "serve"``)."""
 
     noun = "service"
     plural = "services"
@@ -600,11 +600,11 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the service."""
         return self.described.name
 
     def read(self, settings: Settings) -> Service:
-        """Read the service with some keys set; see `Subject.read`."""
+        """Read the service with these settings; see `Subject.read`."""
         return self.reader.read(settings)
 
     def predict(
@@ -622,15 +622,15 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         return predict_service(self.described, seed=seed, intervals=intervals)
 
     def completed(self, prediction: ServicePrediction) -> ServicePrediction:
-        """Return the prediction, which is complete."""
+        """Return the prediction unchanged: it is complete."""
         return prediction
 
     def succeeds(self, prediction: ServicePrediction) -> bool:
-        """Return whether the load is served within all limits."""
+        """Return whether the load is served within all limits of the SLO."""
         return prediction.keeps_limits
 
     def prices(self, prediction: ServicePrediction) -> tuple[Listed, ...]:
-        """Return the listed price of its machines."""
+        """Return the listed price of the machines."""
         from simulator.results.cost import listed_prices
 
         return tuple(listed_prices(prediction.service))
@@ -642,7 +642,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         return service_actions(self.reader.read, base, self.reader.catalogue), []
 
     def side(self, label: str, *, seed: int) -> Side[ServicePrediction]:
-        """Return one column of a comparison."""
+        """Return one column of a comparison: the prediction and all keys of the service."""
         from simulator.predict import predict_service
         from simulator.reading.effective_settings import service_inputs
         from simulator.studies.compare import Side
@@ -659,7 +659,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         resource: str,  # noqa: ARG002 - machines
         options: StudyOptions,
     ) -> Study[tuple[Service, Sequence[Need]]]:
-        """Find the fewest machines within the limits, by rate; see `Subject.size`."""
+        """Find the fewest machines within the limits at several rates; see `Subject.size`."""
         from simulator.studies.service_sizing import check_limits, needs
 
         service = check_limits(self.reader)
@@ -732,15 +732,15 @@ def read_subject(
     Parameters
     ----------
     name_or_path : str
-        A file, the name of a shipped scenario or service, or ``-`` for `stdin`.
+        Path of a file, name of a shipped scenario or service, or ``-`` for `stdin`.
     overrides : sequence of str
-        Settings over it, as ``key=value``.
+        Settings in addition to the file, as ``key=value``.
     stdin : bytes, optional
         Text of standard input.
     profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Folders of hardware profiles, searched before the usual ones.
     calibration : pathlib.Path, optional
-        An overlay of fitted parameters, for a job.
+        Overlay of fitted parameters, for a job.
 
     Raises
     ------

@@ -63,22 +63,22 @@ def with_unused_keys(prediction: Prediction, reader: CandidateReader) -> Predict
 
 @dataclass(frozen=True, kw_only=True)
 class _Known:
-    """The scenario as it is given, with what others are compared with."""
+    """The scenario as given, with cached results that variants are compared with."""
 
     scenario: Scenario
 
     @cached_property
     def closed_forms(self) -> tuple[object, ...] | str:
-        """What its prediction is made of, as far as no event is needed; or why there is none."""
+        """Parts of the prediction that need no simulation, or the reason why there are none."""
         return _closed_forms(self.scenario)
 
     @cached_property
     def figures(self) -> dict[str, Value] | str:
-        """All metrics over a few steps, or why there are none."""
+        """All metrics over a few simulated steps, or the reason why there are none."""
         return _figures(self.scenario)
 
     def made_like(self, other: Scenario) -> bool:
-        """Return whether the closed forms of another scenario are the same."""
+        """Return whether the closed forms of another scenario are equal."""
         known = self.closed_forms
         if isinstance(known, str):
             return _closed_forms(other) == known
@@ -89,7 +89,7 @@ class _Known:
 
 
 def _is_idle(reader: CandidateReader, key: str, value: object, known: _Known) -> bool:
-    """Return whether no value of a key makes a difference, nor leaving it out."""
+    """Return whether neither another value of a key nor its absence changes the prediction."""
     tried = 0
     for choice in alternatives(key, value):
         try:
@@ -109,7 +109,7 @@ def _is_idle(reader: CandidateReader, key: str, value: object, known: _Known) ->
 
 
 def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
-    """Return the parts of a prediction that need no event, or why there are none."""
+    """Return the parts of a prediction that need no simulation, or why there are none."""
     try:
         return tuple(_made_of(scenario))
     except PlanError as error:
@@ -117,7 +117,7 @@ def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
 
 
 def _made_of(scenario: Scenario) -> Iterator[object]:
-    """Yield the closed forms, the quickest first."""
+    """Yield the parts of a prediction that need no simulation, the quickest first."""
     job = scenario.job
     pipeline, train = job.input, job.train
     yield pipeline.policy, pipeline.pin_memory, pipeline.overlap_copies, pipeline.straggler
@@ -141,7 +141,7 @@ def _made_of(scenario: Scenario) -> Iterator[object]:
 
 
 def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
-    """Return the demands of stages without their origin and without empty ones."""
+    """Return the demands of stages without their source and without empty ones."""
     return [
         (
             *(stage.stage, stage.group, stage.times, d.path, d.amount, d.operations, d.latency),
@@ -159,7 +159,7 @@ def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float
 
 
 def _figures(scenario: Scenario) -> dict[str, Value] | str:
-    """Return all metrics over a few steps, or why there are none."""
+    """Return all metrics over a few simulated steps, or the reason why there are none."""
     try:
         prediction = predict(scenario, intervals=False, max_steps=STEPS)
     except (PlanError, BrokenInvariant) as error:

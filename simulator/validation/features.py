@@ -1,6 +1,6 @@
-"""What describes a scenario in a few numbers and words: for naive baselines, and to find its like.
+"""Features of a scenario: numbers and words for naive baselines and for finding similar runs.
 
-Read from the scenario alone, never from a measurement.
+They are derived from the scenario alone, never from a measurement.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from simulator.schema.training import Mode
 from simulator.units import Flops, FlopsPerSecond, Seconds
 
 FORWARD_AND_BACKWARD = 3.0
-"""Operations of a training step over those of its forward pass: the backward pass takes two."""
+"""FLOPs of a training step over those of its forward pass; the backward pass is two thirds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """A scenario as features: `numbers` (compared by ratio) and `words` (equal or not).
+    """Features of a scenario: `numbers` (compared by ratio) and `words` (compared for equality).
 
-    `devices` are accelerators (machines where there are none), `samples` those of one step over
-    all ranks. `operations` are the model's own for a step and `peak` the rate of all devices by
-    their datasheets, None where no model runs on a device. `slowest` is the step that the slowest
-    part imposes by itself [s], None where it was not asked for.
+    `devices` is the number of accelerators (of machines, if there are none), `samples` the samples
+    of a step over all ranks. `operations` are the model FLOPs of a step and `peak` is the peak
+    FLOP/s of all devices by their data sheets; None if no model runs on a device. `slowest` is the
+    step time that the bottleneck alone would allow [s]; None if no prediction was given.
     """
 
     devices: int
@@ -43,7 +43,10 @@ class Features:
 
 
 def features_of(scenario: Scenario, prediction: Prediction | None = None) -> Features:
-    """Return the features of a scenario; with its prediction, also its slowest part's time [s]."""
+    """Return the features of a scenario by which runs are compared.
+
+    With `prediction`, they include the step time of its bottleneck alone [s].
+    """
     group, job = scenario.cluster.trainers, scenario.job
     samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
     gpu = group.host.gpu if group.gpus_per_host else None
@@ -64,7 +67,7 @@ def features_of(scenario: Scenario, prediction: Prediction | None = None) -> Fea
 
 
 def slowest_part(prediction: Prediction) -> Seconds:
-    """Return the longest time of a step of device, cores, store or links, each by itself [s]."""
+    """Return the largest of the step times that each resource alone would allow [s]."""
     scenario = prediction.scenario
     return max(pressures(scenario, build(scenario), prediction.demands).values())
 
@@ -101,7 +104,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
 
 
 def _links(host: Host) -> dict[str, float]:
-    """Return rates at which accelerators reach their host, one another and other machines [B/s]."""
+    """Return bandwidths from accelerators to host, to one another and to other machines [B/s]."""
     return {
         "RAM bandwidth": float(host.memory_bandwidth or 0.0),
         "PCIe bandwidth": float(host.device_rate or 0.0),
@@ -111,7 +114,7 @@ def _links(host: Host) -> dict[str, float]:
 
 
 def _layout(job: Job) -> dict[str, float]:
-    """Return how a model is spread over accelerators, and how often it is saved."""
+    """Return the degrees of model parallelism and the steps between checkpoints."""
     spread, every = job.parallelism, job.train.checkpoint_every_steps
     return {
         "tensor ranks": float(spread.tensor),

@@ -1,4 +1,8 @@
-"""Forecasts of measured rows of jobs and services, with the constants of their groups."""
+"""Predictions of measured rows of jobs and services, with constants fitted to their groups.
+
+A group is the rows of a set with the same labels in its `group_by` columns; its constants are
+fitted to its anchors, rows that are measured for that purpose.
+"""
 
 from __future__ import annotations
 
@@ -32,29 +36,30 @@ from simulator.validation.features import Features, features_of
 
 @cache
 def _reader(base: str, profiles: tuple[Path, ...]) -> ServiceReader | None:
-    """Return the reader of a base that describes a service; None for one of jobs."""
+    """Return the reader of a base that describes a service; None if it describes a job."""
     chain = chain_of(base)
     return ServiceReader(chain, base, profiles=profiles) if describes_service(chain) else None
 
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
-"""A set's name, and the labels of one of its groups."""
+"""Name of a measurement set, and the labels of one of its groups."""
 
 Place: TypeAlias = tuple[tuple[Axis, float], ...]
-"""Where a scenario lies along the axes of the evidence."""
+"""Coordinates of a scenario along the axes of the evidence, such as ranks or machines."""
 
 FIT_WEIGHT: Final = 10.0
-"""Predictions of each anchor that fitting a constant to a group takes, for progress only."""
+"""Rough number of predictions of each anchor to fit one constant; for progress only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One scenario to predict, and which figures of it are wanted.
+    """Arguments of one prediction: a scenario and the metrics wanted of it.
 
-    `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
-    measured has the log deviation `noise`. `intervals`: whether intervals are wanted too. `unseen`:
-    a series; predict as before it and its siblings were measured. `elsewhere` are keys among the
-    overrides with the values they have on other systems.
+    `slowest`: compute the step time of the bottleneck for the features too. `intervals`: compute
+    intervals too. `fitted` are those keys of the overrides that were fitted to runs at the
+    coordinates `anchors`, whose measured values have the log standard deviation `noise`. `unseen`:
+    series to predict as if it and its siblings had not been measured. `elsewhere` are those keys of
+    the overrides whose values were fitted on other systems.
     """
 
     base: str
@@ -72,10 +77,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """A prediction of a case: figures, their intervals (P10, P90), and its features.
+    """Prediction of a case: metrics, their intervals (P10, P90), and features of the scenario.
 
-    `refused` says why there is none, and `bug` that it is our fault; `problems` are mistakes in
-    the scenario itself.
+    `refused` is the reason why there is no prediction, and `bug` is true if the reason is an
+    internal error; `problems` are mistakes in the scenario itself.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -88,7 +93,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitting:
-    """A group's anchors, and what is fitted to them."""
+    """Task to fit constants `fit` to the anchors of a group."""
 
     key: GroupKey
     anchors: tuple[Row, ...]
@@ -98,16 +103,16 @@ class Fitting:
 
     @property
     def weight(self) -> float:
-        """Predictions that it takes, roughly; for progress only."""
+        """Rough number of predictions that the fit takes; for progress only."""
         return FIT_WEIGHT * len(self.anchors) * len(self.fit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """The overrides that make a group's anchors come out; `unfitted`: why there are none.
+    """Overrides with the constants fitted to a group's anchors; `unfitted`: reason if empty.
 
-    `anchors` says where those lie along the axes that evidence has, `noise` how far what was
-    measured on them may be off, as a log deviation.
+    `anchors` are coordinates of the anchors along the axes of the evidence, `noise` is the log
+    standard deviation of the mean of their measured values.
     """
 
     key: GroupKey
@@ -124,14 +129,14 @@ def forecast_all(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> tuple[dict[tuple[str, str], Forecast], list[Fitted]]:
-    """Fit every group's constants to its anchors, then predict every row that is not excluded.
+    """Fit the constants of all groups to their anchors, then predict all rows not excluded.
 
     Returns
     -------
     dict
-        The forecast of every row by set and id.
+        Forecasts by name of the set and id of the row.
     list of Fitted
-        What was fitted for each group.
+        Fitted constants of each group.
 
     Raises
     ------
@@ -161,7 +166,7 @@ def fitted_groups(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> list[Fitted]:
-    """Return the constants of every group of the sets, fitted to its anchors."""
+    """Fit the constants of every group of the sets to the group's anchors."""
     fittings = [fitting for found in sets for fitting in _fittings(found, profiles)]
     return workers.map(fitted_group, fittings, progress, [f.weight for f in fittings])
 
@@ -169,7 +174,7 @@ def fitted_groups(
 def forecast_cases(
     asked: Mapping[tuple[str, str], Case], workers: Workers, progress: Progress | None = None
 ) -> dict[tuple[str, str], Forecast]:
-    """Return forecasts of rows by set and id; equal cases are predicted once.
+    """Predict all cases in `asked`, keyed by set and row id; equal cases are predicted once.
 
     Raises
     ------
@@ -184,7 +189,7 @@ def forecast_cases(
 
 
 def part(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """Return a callback for one part of some work, from `start` to `end` of the whole."""
+    """Return a progress callback for a part of the work that covers shares `start` to `end`."""
     if progress is None:
         return None
     return lambda share: progress(start + (end - start) * share)
@@ -214,7 +219,7 @@ def case_of(
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    """Return the case of a row, with the constants of its group."""
+    """Return the arguments to predict a measured row, with the constants fitted to its group."""
     key = (found.name, row.key(found.group_by))
     group = constants.get(key, Fitted(key=key))
     return Case(
@@ -230,7 +235,7 @@ def case_of(
 
 
 def fitted_group(task: Fitting) -> Fitted:
-    """Fit a group's constants to those of its anchors that can be predicted."""
+    """Fit the constants of a group to those of its anchors that can be predicted."""
     if not task.anchors:
         return Fitted(key=task.key, unfitted="no anchor")
     predicted = [row for row in task.anchors if not _refusal(row, task)]
@@ -242,7 +247,7 @@ def fitted_group(task: Fitting) -> Fitted:
 
 
 def noise(anchors: Sequence[Row]) -> float:
-    """Return the log deviation of the mean of what was measured on anchors.
+    """Return the log standard deviation of the mean of the values measured on anchors.
 
     The range of a few repeats is about twice their standard deviation.
     """
@@ -258,7 +263,13 @@ def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
 def _predicted(
     task: Fitting, row: Row, overrides: tuple[str, ...], metrics: Sequence[str]
 ) -> Mapping[str, float | None]:
-    """Predict an anchor with more overrides, for the fit."""
+    """Predict metrics of an anchor with more overrides, without intervals.
+
+    Raises
+    ------
+    InputError, NotModelled
+        If the anchor cannot be predicted.
+    """
     given = (*row.overrides, *overrides)
     answer = forecast(_plain(task, row, given))
     if answer.problems:
@@ -269,7 +280,7 @@ def _predicted(
 
 
 def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
-    """Return the case of an anchor without intervals: a fit predicts many."""
+    """Return the arguments to predict an anchor without intervals, which a fit does not need."""
     return Case(
         base=row.base,
         overrides=overrides,
@@ -280,7 +291,7 @@ def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
 
 
 def _refusal(row: Row, task: Fitting) -> str:
-    """Return why an anchor is not modelled; empty if it is, or its scenario has mistakes."""
+    """Return the reason why an anchor cannot be predicted; empty if it can."""
     answer = forecast(_plain(task, row, row.overrides))
     if answer.problems:
         return "its anchor's scenario has mistakes"
@@ -292,7 +303,7 @@ def _refusal(row: Row, task: Fitting) -> str:
 
 @cache
 def forecast(case: Case) -> Forecast:
-    """Predict one case; what it lacks or asks too much is said in the forecast."""
+    """Predict one case; errors are returned in the forecast instead of raised."""
     try:
         reader = _reader(case.base, case.profiles)
         if reader is not None:
@@ -328,7 +339,7 @@ def forecast(case: Case) -> Forecast:
 
 
 def _of_service(case: Case, reader: ServiceReader) -> Forecast:
-    """Predict a case of a service."""
+    """Predict a case whose scenario is a service, without figures measured on its own model."""
     settings = dict(override.split("=", 1) for override in case.overrides)
     service = unseen(reader.read(settings), settings.get("model.name", ""))
     prediction = predict_service(service, intervals=case.intervals)
@@ -372,12 +383,12 @@ def _features(service: Service) -> Features:
 
 @cache
 def known_profiles(profiles: tuple[Path, ...]) -> Catalogue:
-    """Return the catalogue of this process: each profile is read once for all rows."""
+    """Return the catalogue cached in this process, so that each profile is read only once."""
     return Catalogue.default(profiles)
 
 
 def _raise_problems(rows: Mapping[tuple[str, str], Forecast]) -> None:
-    """Report mistakes of the rows' scenarios; one that many rows share, once."""
+    """Raise InputError for mistakes in the scenarios of rows, each mistake listed once."""
     places: dict[Problem, list[str]] = defaultdict(list)
     for (name, row), answer in rows.items():
         for problem in answer.problems:

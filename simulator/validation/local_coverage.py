@@ -1,4 +1,4 @@
-"""Measured runs most similar to a scenario, and how well predictions of those runs did."""
+"""Measured runs most similar to a scenario, and the errors of their predictions."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ if TYPE_CHECKING:
     from simulator.validation.scores import Judged, Score
 
 MAX_NEIGHBOURS: Final = 10
-"""Rows that are shown."""
+"""Maximum number of similar rows that are shown."""
 OTHER_WORD: Final = 2.0
-"""Distance of two words that differ: as far as a factor of four."""
+"""Distance of two words that differ: equal to that of a factor of four."""
 ONE_SIDED: Final = 2.0
-"""Distance where only one of two scenarios has a number at all."""
+"""Distance along a number that only one of the two scenarios has."""
 MAX_DISTANCE: Final = 5.0
-"""Distance along one feature from which on farther is the same: as far as a factor of 32."""
+"""Maximum distance along one feature: that of a factor of 32."""
 SCALE: Final = 3.0
-"""Distance from which on the error at a row says nothing about a scenario."""
+"""Distance above which the error of a row says nothing about a scenario."""
 SIMILAR: Final = 1.0
-"""Distance within which rows are mixed however near the nearest is: a factor of two."""
+"""Distance up to which rows always count as similar: that of a factor of two."""
 MAX_NAMED: Final = 3
-"""Features that are named as what sets a row apart."""
+"""Maximum number of differing features that are named for a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """A measured row: how far it is, by which features (largest first), and the errors there.
+    """A measured row with its distance from a scenario and the errors of its predictions.
 
-    `distance` 1 is a factor of two in one feature. `apart` maps features to what differs, written
-    as row against scenario.
+    `distance` 1 is a factor of two in one feature. `apart` maps the features that differ most to a
+    text about the row relative to the scenario, such as {"batch size": "4x"}, largest difference
+    first.
     """
 
     set: str
@@ -54,10 +55,10 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
-    """The nearest rows of a scenario, nearest first, and the score by metric.
+    """The measured rows nearest to a scenario, nearest first, and scores of predictions by metric.
 
-    Scores are over the rows of `rows` no farther than `reach`: twice the nearest one's distance,
-    within bounds.
+    Scores include those of `rows` that are within the distance `reach`: twice the distance of the
+    nearest one, but between `SIMILAR` and `SCALE`. `compared` is the number of rows compared.
     """
 
     scenario: str
@@ -76,16 +77,16 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> Neighbourhood:
-    """Find the rows most like a scenario and predict them.
+    """Find the measured rows most similar to a scenario and predict them.
 
     Parameters
     ----------
     scenario : Scenario
-        The user's.
+        The scenario of the user.
     sets : sequence of MeasurementSet
-        Where to look.
+        Measurement sets to search.
     most : int
-        Rows to return.
+        Maximum number of rows to return.
     processes, progress, profiles
         As for `validate`.
     """
@@ -127,7 +128,7 @@ def _all_facts(
     progress: Progress | None,
     profiles: tuple[Path, ...],
 ) -> dict[tuple[str, str], Features]:
-    """Return the features of every row whose scenario can be read, by set and id."""
+    """Return the features of every row whose scenario can be read, by set and row id."""
     asked = {
         (one.name, row.id): (row.base, row.overrides, profiles)
         for one in sets
@@ -142,7 +143,7 @@ def _all_facts(
 
 
 def _facts(ask: tuple[str, tuple[str, ...], tuple[Path, ...]]) -> Features | None:
-    """Return the features of a base with overrides; None if its scenario has mistakes."""
+    """Return the features of a scenario (base, overrides, profiles); None if it has mistakes."""
     from simulator.validation.forecast import known_profiles  # noqa: PLC0415 - few need it
 
     try:
@@ -156,7 +157,7 @@ def _facts(ask: tuple[str, tuple[str, ...], tuple[Path, ...]]) -> Features | Non
 def _judged(
     sets: Sequence[MeasurementSet], rows: Sequence[Near], profiles: tuple[Path, ...]
 ) -> tuple[Near, ...]:
-    """Return the rows with their predictions; groups are fitted to their anchors."""
+    """Predict the rows, with constants fitted as in `validate`, and return them with results."""
     from simulator.validation.validate import validate  # noqa: PLC0415 - few need it
 
     parts = []
@@ -194,7 +195,7 @@ def _scores(rows: Sequence[Near]) -> dict[str, Score]:
 
 
 def distance(one: Features, other: Features) -> float:
-    """Return the distance of two scenarios; 1 is a factor of two in one number.
+    """Return the distance between two scenarios; 1 is a factor of two in one number.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def distance(one: Features, other: Features) -> float:
 
 
 def _parts(one: Features, other: Features) -> dict[str, float]:
-    """Return the distance along each feature."""
+    """Return the distance between two scenarios along each feature."""
     parts = {}
     for name in {**one.numbers, **other.numbers}:
         mine, theirs = one.numbers.get(name), other.numbers.get(name)
@@ -221,7 +222,7 @@ def _parts(one: Features, other: Features) -> dict[str, float]:
 
 
 def differences(own: Features, theirs: Features) -> dict[str, str]:
-    """Return the differences of a row, largest first: ``{"batch size": "4x"}``."""
+    """Describe how a row differs from a scenario, largest first: ``{"batch size": "4x"}``."""
     parts = sorted(_parts(own, theirs).items(), key=lambda item: -item[1])
     return {name: _said(name, own, theirs) for name, part in parts[:MAX_NAMED] if part > 0.0}
 
@@ -236,25 +237,25 @@ def _said(name: str, own: Features, theirs: Features) -> str:
 
 
 SAME_SHARE: Final = 0.05
-"""Distance below which a row is one of the same configuration: all numbers agree to 3.5%."""
+"""Distance below which a row has the same configuration: all numbers agree to 3.5%."""
 LEFT_OUT: Final = 0.1
-"""Share of many such rows that may lie beyond either end, as 10% of all measurements do."""
+"""Share of the rows of the same configuration that may lie below the interval, and above it."""
 _LENGTHS: Final = (
     *("step_time_s.mean", "epoch_time_s", "total_time_s"),
     *("cost.usd_per_step", "cost.usd_to_train", "cost.usd_for_machines"),
     "cost.time_to_train_s",
 )
-"""Figures that are as many times longer as a step is."""
+"""Metrics proportional to the step time."""
 _RATES: Final = ("throughput_samples_per_s", "cost.samples_per_usd")
-"""Figures that are as many times lower."""
+"""Metrics inversely proportional to the step time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """One figure measured at the configuration that is predicted.
+    """One metric measured at the configuration that is predicted.
 
-    `ratio` is the measured over the predicted value, both of the row; `outside`: the interval of
-    the prediction leaves it out.
+    `ratio` is the measured value divided by the value predicted for the row; `outside`: the
+    measured value is outside the interval of the prediction.
     """
 
     set: str
@@ -268,9 +269,9 @@ class Here:
 def runs_of(
     scenario: Scenario, rows: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
 ) -> tuple[tuple[str, Row], ...]:
-    """Return those of `rows` (each with its set) that are runs of a scenario.
+    """Return those of `rows` (name of the set, row) that have the configuration of the scenario.
 
-    They differ from it in nothing that is compared (`distance`).
+    Their `distance` from it is less than `SAME_SHARE`.
     """
     own, catalogue = features_of(scenario), Catalogue.default(profiles)
 
@@ -287,10 +288,10 @@ def runs_of(
 def holding(
     prediction: Prediction, runs: Sequence[tuple[str, Row]]
 ) -> tuple[Prediction, tuple[Here, ...]]:
-    """Return the prediction with intervals that hold its measured runs, and figures outside.
+    """Widen intervals to include measured runs of the configuration; return metrics outside before.
 
-    `runs` are sets and rows. With many of them a tenth may stay beyond either end. What lies inside
-    changes nothing.
+    `runs` are pairs of set name and row. If there are many, a tenth of the measured values may stay
+    below the interval and a tenth above. Values inside an interval do not change it.
     """
     here = [
         _here(prediction, (name, row.id, metric), measured, own)
@@ -307,7 +308,7 @@ def holding(
 
 
 def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
-    """Return figures of rows that differ from the scenario in nothing, nearest first."""
+    """Return the metrics of rows with the same configuration as the scenario, nearest row first."""
     same = (row for row in near.rows if row.distance < SAME_SHARE)
     return tuple(
         _here(prediction, (one.set, one.id, one.metric), one.point.measured, one.point.predicted)
@@ -330,9 +331,9 @@ def _here(
 
 
 def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
-    """Return the prediction with intervals that hold what was measured at its configuration.
+    """Widen the intervals of a prediction to include values measured at the same configuration.
 
-    With many such rows a tenth of them may stay beyond either end.
+    If there are many such rows, a tenth of them may stay below the interval and a tenth above.
     """
     return _held(prediction, measured_here(prediction, near))
 
@@ -350,7 +351,7 @@ def _held(prediction: Prediction, here: Iterable[Here]) -> Prediction:
 
 
 def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:
-    """Return the ratios to the prediction that a measured figure implies for others."""
+    """Yield the ratios of measured to predicted that the ratio of one metric implies for others."""
     if metric not in {*_LENGTHS, *_RATES}:
         yield metric, ratio
         return

@@ -1,4 +1,4 @@
-"""Scores of predictions: errors, coverage and width of intervals, and naive baselines to beat."""
+"""Scores of predictions: errors, coverage and width of intervals, and naive baselines."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from simulator.validation.features import Features
 Vector: TypeAlias = NDArray[np.float64]
 
 MISS_SHARE: Final = 0.2
-"""Share of measured values that an interval from P10 to P90 should leave out."""
+"""Share of measured values that should be outside an interval from P10 to P90."""
 LEAST_FOR_RANKS: Final = 3
-"""Rows below which an order says nothing."""
+"""Minimum number of rows for a rank correlation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One figure of one row: predicted with its interval, measured, and what a baseline says."""
+    """One metric of one row: predicted value, its interval, measured value and naive baseline."""
 
     predicted: float
     measured: float
@@ -39,11 +39,11 @@ class Point:
 class Score:
     """Errors of the predictions of some rows.
 
-    `median`, `mean`, `p90` and `largest` are of absolute errors, `bias` is the mean signed one.
-    `coverage` is the share of measured values within P10 to P90, `interval_score` the Winkler
-    score of these intervals (their width, and 10 times what they miss by), `baseline_mean` and
-    `baseline_median` are of the absolute errors of the naive baseline. None: too few rows, or
-    nothing to score.
+    `median`, `mean`, `p90` and `largest` are of absolute errors, `bias` is the mean signed error.
+    `coverage` is the share of measured values within P10 to P90, `interval_score` the mean Winkler
+    score of these intervals (their width, plus 10 times the distance of values outside).
+    `baseline_mean` and `baseline_median` are of the absolute errors of the naive baseline. None:
+    not enough rows, or no interval or baseline.
     """
 
     rows: int
@@ -60,14 +60,14 @@ class Score:
 
 
 def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
-    """Score some rows of one metric; None without any.
+    """Score the predictions of one metric on some rows; return None if there are no rows.
 
     Parameters
     ----------
     points : sequence of Point
-        In any order.
+        Predicted and measured values, in any order.
     absolute : bool
-        Whether an error is a difference rather than a share of the measured value.
+        If true, an error is the difference to the measured value, else a share of it.
     """
     if not points:
         return None
@@ -95,7 +95,7 @@ def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
 
 
 def errors(predicted: Vector, measured: Vector, *, absolute: bool) -> Vector:
-    """Return signed errors: predicted over measured less 1, or the difference.
+    """Return signed errors: predicted / measured - 1, or with `absolute` the difference.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def errors(predicted: Vector, measured: Vector, *, absolute: bool) -> Vector:
 
 
 def rank_correlation(predicted: Vector, measured: Vector) -> float | None:
-    """Return Spearman's rank correlation, ties at their mean rank; None where there is no order.
+    """Return Spearman's rank correlation; None for fewer than three rows or constant values.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def rank_correlation(predicted: Vector, measured: Vector) -> float | None:
 
 
 def _ranks(values: Vector) -> Vector:
-    """Return ranks from 0, equal values at the mean of their ranks."""
+    """Return the ranks of the values, starting at 0; ties get their mean rank."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count) - 1.0
     middle = last - (count - 1.0) / 2.0
@@ -135,7 +135,7 @@ def _ranks(values: Vector) -> Vector:
 
 
 def coverage(points: Sequence[Point]) -> float | None:
-    """Return share of the measured values that lie within P10 to P90; None without intervals."""
+    """Return the share of measured values within P10 to P90; None if there are no points."""
     if not points:
         return None
     within = [_low(p) <= p.measured <= _high(p) for p in points]
@@ -143,12 +143,14 @@ def coverage(points: Sequence[Point]) -> float | None:
 
 
 def interval_score(points: Sequence[Point], *, absolute: bool = False) -> float | None:
-    """Return the mean Winkler score of the intervals from P10 to P90, over the measured value.
+    """Return the mean Winkler score of the intervals, divided by the measured value.
+
+    With `absolute`, it is not divided. None if there are no points.
 
     Notes
     -----
-    ``(high - low) + 2 / 0.2 * (what the measured value lies outside by)`` [1]_: wide intervals
-    and missed values both cost.
+    ``(high - low) + 2 / 0.2 * (distance of the measured value from the interval)``
+    [1]_: wide intervals and values outside both increase the score.
 
     References
     ----------
@@ -157,7 +159,7 @@ def interval_score(points: Sequence[Point], *, absolute: bool = False) -> float 
 
     Examples
     --------
-    Twice as wide as the value missed by: 0.2 + 10 * 0.1.
+    Width 0.2, and the measured value is 0.1 outside: 0.2 + 10 * 0.1.
 
     >>> round(interval_score([Point(predicted=1.0, measured=1.0, p10=1.1, p90=1.3)]), 6)
     1.2
@@ -175,11 +177,11 @@ def _winkler(point: Point, *, absolute: bool) -> float:
 
 
 def constant_width(points: Sequence[Point], *, absolute: bool = False) -> float | None:
-    """Return the width whose intervals around the predictions score best; None without points.
+    """Return the half-width of constant intervals with the best score; None without points.
 
-    Half of an interval, as a share of the predicted value (a difference if `absolute`): what
-    intervals of one's own have to beat. The score is convex and has its least value where an
-    interval just reaches a measured value, so those widths are tried.
+    The half-width is a share of the predicted value (a difference if `absolute`). The intervals of
+    the model should score better. The score is convex, with its minimum at a width for which an
+    interval just reaches a measured value, so only those widths are tried.
     """
     if not points:
         return None
@@ -196,7 +198,7 @@ def constant_width(points: Sequence[Point], *, absolute: bool = False) -> float 
 
 
 def with_width(points: Sequence[Point], width: float, *, absolute: bool = False) -> list[Point]:
-    """Return the points with intervals of one width around what was predicted."""
+    """Return the points with intervals of a constant half-width around the predicted values."""
     half = [width if absolute else width * p.predicted for p in points]
     return [
         Point(predicted=p.predicted, measured=p.measured, p10=p.predicted - h, p90=p.predicted + h)
@@ -222,15 +224,19 @@ def _values(values: Sequence[float | None]) -> Vector:
 
 
 COVERAGE: Final = (0.72, 0.88)
-"""Share of all held-out figures that should lie within P10 to P90."""
+"""Target range of the share of held-out values within P10 to P90."""
 FAMILY_COVERAGE: Final = (0.65, 0.95)
-"""The same in every family of at least `MIN_FIGURES` rows."""
+"""Target range of this share in every family of at least `MIN_FIGURES` rows."""
 MIN_FIGURES: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One measured figure of one row with its prediction."""
+    """One measured metric of one row with its prediction.
+
+    `family` is the family of the row in its set, `anchor`: constants were fitted to this row,
+    `absolute`: errors are differences, `spread` is the relative spread of repeats.
+    """
 
     set: str
     id: str
@@ -244,17 +250,18 @@ class Judged:
 
     @property
     def error(self) -> float:
-        """Signed error: a share of the measured value, or a difference."""
+        """Signed error: a share of the measured value, or with `absolute` the difference."""
         difference = self.point.predicted - self.point.measured
         return difference if self.absolute else difference / self.point.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """Share of held-out figures within P10 to P90, and score of the intervals.
+    """Share of held-out values within P10 to P90, and score of the intervals.
 
-    `constant_score` is that of one relative width for all, fitted on the figures that may be
-    fitted to. `off` are families whose coverage lies outside `FAMILY_COVERAGE`.
+    `figures` is the number of held-out values. `constant_score` is the score of intervals of one
+    relative width, fitted on rows of split ``fit``. `off` are the families, with their coverage,
+    whose coverage is outside `FAMILY_COVERAGE`.
     """
 
     figures: int
@@ -265,13 +272,13 @@ class Bands:
 
     @property
     def holds(self) -> bool:
-        """Return whether coverage is as it should be, in all and in every family."""
+        """True if the coverage is in the target range, overall and in every family."""
         low, high = COVERAGE
         return low <= self.coverage <= high and not self.off
 
 
 def bands(figures: Sequence[Judged]) -> Bands | None:
-    """Judge the intervals of the test figures; None where there are none."""
+    """Evaluate the intervals of the values held out for testing; return None if there are none."""
     known = [f for f in figures if f.point.p10 is not None and f.point.p90 is not None]
     held = [f for f in known if f.split is Split.TEST]
     whole = coverage([f.point for f in held])
@@ -298,26 +305,26 @@ def bands(figures: Sequence[Judged]) -> Bands | None:
 
 
 STEP_METRICS = ("step_time_s.mean", "step_time_s")
-"""How the names of metrics end that say how long a step takes."""
+"""Endings of the names of metrics that are step times."""
 RATE_METRIC = "samples_per_s"
-"""How those end that say how many samples it makes of a second; these grow with the devices."""
+"""Ending of the names of metrics that are samples per second; these grow with the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A row that was predicted, and what describes its scenario."""
+    """A row that was predicted, and the features of its scenario."""
 
     row: Row
     features: Features
 
 
 def is_speed(metric: str) -> bool:
-    """Return whether a metric is the time of a step, or a rate of samples."""
+    """Return whether a metric is a step time or a rate of samples."""
     return metric.endswith((*STEP_METRICS, RATE_METRIC))
 
 
 def baseline(found: MeasurementSet, seen: Sequence[Seen], metric: str) -> Mapping[str, float]:
-    """Return the set's naive prediction of `metric`, by row id."""
+    """Return the naive predictions of `metric` by the baseline of the set `found`, by row id."""
     rows = [one for one in seen if metric in one.row.measured]
     return dict(_RULES[found.baseline](found, rows, metric))
 
@@ -328,9 +335,9 @@ Rule = Callable[[MeasurementSet, Sequence[Seen], str], Iterator[tuple[str, float
 def _constant(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """Return the median of the fit rows with the same labels; of all such rows without any.
+    """Predict `metric` by the median of the fit rows with the same labels, or of all such rows.
 
-    Rates count per device: no constant predicts samples per second of one and of eight.
+    The median of all rows with these labels is used if none is a fit row. Rates are per device.
     """
     for alike in _grouped(seen, found.baseline_by).values():
         fitted = _fitted([one.row for one in alike])
@@ -357,7 +364,7 @@ def _fitted(rows: Sequence[Row]) -> Sequence[Row]:
 def _linear(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """Return the throughput of the group's smallest anchor, times the ratio of devices."""
+    """Predict linear scaling from the throughput per device of the group's smallest anchor."""
     for group in _grouped(seen, found.group_by).values():
         anchors = [one for one in group if one.row.anchor]
         if not anchors or not is_speed(metric):
@@ -373,7 +380,7 @@ def _linear(
 def _slowest_part(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """Return the longest time of a step among device, cores and store, each as if alone."""
+    """Predict the largest of the step times that each resource alone would allow."""
     del found
     for one in seen:
         slowest = one.features.slowest
@@ -384,9 +391,9 @@ def _slowest_part(
 def _constant_mfu(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """Return one share of the devices' peak for all with the same labels: the fit rows' median.
+    """Predict a constant MFU: the median of the fit rows with the same labels.
 
-    Where none of them may be fitted, the median of all fit rows.
+    If no row with these labels is a fit row, the median of all fit rows.
     """
     known = [s for s in seen if math.isfinite(_ideal(s.features))]
     if not known or not is_speed(metric):
@@ -401,7 +408,7 @@ def _constant_mfu(
 
 
 def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
-    """Return shares of the peak that the fit rows reach."""
+    """Return the MFU of each fit row, by its measured value of `metric`."""
     fitted = {row.id for row in _fitted([s.row for s in seen])}
     return [
         _rate(s.row.measured[metric], metric, s.features) * _ideal(s.features) / s.features.samples

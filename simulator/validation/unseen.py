@@ -1,4 +1,8 @@
-"""Errors on systems that nothing was fitted to: carried constants, speedups, held-out series."""
+"""Errors on unseen systems: constants of other submitters, speedups, and series left out.
+
+A submitter is who measured a run, on a system of its own. A series is the measurements of one
+accelerator that kernel efficiencies are fitted to.
+"""
 
 from __future__ import annotations
 
@@ -40,35 +44,35 @@ from simulator.validation.scores import (
 from simulator.validation.validate import EVERY_FAMILY, judge
 
 MIN_LOG_SD: Final = 0.05
-"""Log deviation that a constant differs by from one system to another, at least."""
+"""Minimum log standard deviation of a constant between systems."""
 _NINETY: Final = 0.9
 _NO_BOUNDS: Final = (-math.inf, math.inf)
 _BOUND_TOLERANCE: Final = 1e-4
-"""Log distance within which a constant is at a bound."""
+"""Log distance below which a constant counts as at a bound."""
 _MIN_SUBMITTERS: Final = 2
-"""Number of submitters from which on their constants have a spread."""
+"""Minimum number of submitters for a standard deviation of their constants."""
 
 Submitter: TypeAlias = tuple[str, ...]
 Vector: TypeAlias = NDArray[np.float64]
 
 
 Constants: TypeAlias = tuple[Submitter, Mapping[str, str]]
-"""A submitter, and texts by key of the constants fitted to one group of its runs."""
+"""A submitter, and the constants fitted to one group of its runs, as texts by key."""
 
 
 def carried(
     found: MeasurementSet, row: Row, others: Sequence[Constants]
 ) -> tuple[tuple[str, ...], tuple[TransferError, ...]]:
-    """Return the median constants of other submitters for a row, with their uncertainty.
+    """Return overrides with the average constants of other submitters, and their uncertainty.
 
     Parameters
     ----------
     found : MeasurementSet
-        The row's set: its `fit` are the constants, `submitter` says who measured a row.
+        Set of the row: `fit` are its constants, `submitter` the columns that identify a submitter.
     row : Row
-        What is to be predicted.
+        Row to predict.
     others : sequence of Constants
-        One for each group of another submitter; nothing follows from none.
+        Constants of each group of another submitter; if empty, both results are empty.
     """
     if not others:
         return (), ()
@@ -97,12 +101,12 @@ def carried(
 def deviation(
     logs: Vector, weights: Vector, submitters: int, bounds: tuple[float, float] = _NO_BOUNDS
 ) -> float:
-    """Return the log deviation of the next submitter's constant, as of a normal 80% interval.
+    """Return the log standard deviation to predict for the constant of an unseen submitter.
 
-    Of few submitters neither the middle nor the spread is known well: a prediction interval of
-    Student's t with one degree of freedom less than submitters, written as the normal deviation
-    that has the same P10 and P90. With one submitter nothing is known of the spread. Constants that
-    a fit left at one of its `bounds` lie there or beyond.
+    With few submitters neither mean nor spread is known well: the result is that of the normal
+    distribution with the same P10 and P90 as the prediction interval of Student's t, whose degrees
+    of freedom are the submitters minus 1. It is 0 for one submitter, whose spread is unknown.
+    Constants at one of the `bounds` of the fit count as censored: they are there or beyond.
 
     Examples
     --------
@@ -119,7 +123,7 @@ def deviation(
 
 
 def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
-    """Return the likeliest deviation of a normal distribution, values at bounds censored."""
+    """Return the maximum-likelihood deviation of a normal with values at bounds censored."""
     low, high = (np.isclose(logs, bound, atol=_BOUND_TOLERANCE) for bound in bounds)
     middle = float(weights @ logs)
     plain = math.sqrt(float(weights @ (logs - middle) ** 2))
@@ -130,7 +134,7 @@ def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float
     from scipy.special import log_ndtr  # noqa: PLC0415 - as above
 
     def unlikely(x: Vector) -> float:
-        """Return negative logarithm of the weighted likelihood, by middle and log deviation."""
+        """Return the weighted negative log-likelihood of the mean x[0] and log deviation x[1]."""
         off = (logs - x[0]) / math.exp(x[1])
         own = np.where(low, -log_ndtr(off), np.where(high, -log_ndtr(-off), 0.5 * off**2 + x[1]))
         return float(weights @ own)
@@ -145,7 +149,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def correlation(one: Vector, other: Vector, weights: Vector) -> float:
-    """Return the correlation of two constants over systems; 0 where one is the same on all."""
+    """Return the weighted correlation of two constants over systems; 0 if either is constant."""
     off, beside = one - float(weights @ one), other - float(weights @ other)
     whole = math.sqrt(float(weights @ off**2) * float(weights @ beside**2))
     return float(weights @ (off * beside)) / whole if whole > 0.0 else 0.0
@@ -157,7 +161,7 @@ def _weights(others: Sequence[Constants]) -> Vector:
 
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
-    """Return the mean of logarithms; the median where some constants are known as bounds only."""
+    """Return the weighted mean of the logs, or the median if any is at a bound or at its start."""
     start = math.log(numeric_key(parameter.key).value(parameter.start))
     if not np.isin(logs, (start, *_bounds(parameter))).any():
         return float(weights @ logs)
@@ -174,15 +178,15 @@ def _text(parameter: Parameter, log: float) -> str:
 def _logs(
     found: MeasurementSet, row: Row, parameter: Parameter, others: Sequence[Constants]
 ) -> Vector:
-    """Return logarithms of others' constants, each carried over to the row's system."""
+    """Return the logs of the constants of others, scaled to the speed of the row's system."""
     kind = numeric_key(parameter.key)
     texts = (values.get(parameter.key, parameter.start) for _, values in others)
     there = [math.log(kind.value(text)) for text in texts]
     if not parameter.pace:
         return np.array(there)
-    submitters = {row.key(found.submitter) for row in found.rows}
+    submitters = {row.key(found.maker) for row in found.rows}
     paces = {one: dict(_paces(found, parameter.pace, one)) for one in submitters}
-    own = paces[row.key(found.submitter)]
+    own = paces[row.key(found.maker)]
     slower = [_slower(own, paces[submitter]) for submitter, _ in others]
     return np.array([log + more for log, more in zip(there, slower, strict=True)])
 
@@ -195,12 +199,12 @@ def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -
 def _paces(
     found: MeasurementSet, pace: str, submitter: Submitter
 ) -> Iterator[tuple[Submitter, float]]:
-    """Return logarithms of a key on a submitter's rows, by what else their configuration is."""
-    rest = tuple(name for name in found.configuration if name not in found.submitter)
+    """Yield the log of the key `pace` on a submitter's rows, by the rest of the configuration."""
+    rest = tuple(name for name in found.configuration if name not in found.maker)
     kind: Key = numeric_key(pace)
     for row in found.rows:
         stated = dict(override.split("=", 1) for override in row.overrides).get(pace)
-        if stated is not None and row.key(found.submitter) == submitter:
+        if stated is not None and row.key(found.maker) == submitter:
             yield row.key(rest), math.log(kind.value(stated))
 
 
@@ -211,9 +215,10 @@ _HARDWARE: Final = "hardware."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """Speedup of a job on `faster` over `slower`, measured and predicted.
+    """Speedup of a job on the accelerator `faster` over that on `slower`, measured and predicted.
 
-    The two are full names of accelerators; `rows` are the ids of their runs in that order.
+    `slower` and `faster` are full names of accelerators; `rows` are the ids of their runs in that
+    order.
     """
 
     set: str
@@ -227,23 +232,23 @@ class Speedup:
 
     @property
     def error(self) -> float:
-        """The predicted ratio over the measured one, less 1."""
+        """Relative error of the speedup: predicted / measured - 1."""
         return self.predicted / self.measured - 1.0
 
 
 def speedups(
     found: MeasurementSet, judged: Iterable[Judged], catalogue: Catalogue
 ) -> tuple[Speedup, ...]:
-    """Return every pair of judged runs of a set that differ in the accelerator alone.
+    """Return the speedup between every two runs of a set that differ only in the accelerator.
 
     Parameters
     ----------
     found : MeasurementSet
-        Whose rows say what was run.
+        Measurement set with the configurations of the runs.
     judged : iterable of Judged
-        Their measured and predicted figures; those that are neither time nor rate are skipped.
+        Measured and predicted metrics; those that are neither time nor rate are skipped.
     catalogue : Catalogue
-        Which accelerators a machine has.
+        Hardware catalogue, to look up the accelerators of a machine.
     """
     rows = {row.id: row for row in found.rows}
     alike: dict[tuple[object, ...], list[tuple[str, Judged]]] = defaultdict(list)
@@ -282,7 +287,7 @@ def _measured_rate(one: Judged) -> float:
 
 
 def _accelerators(row: Row, catalogue: Catalogue) -> tuple[str, int]:
-    """Return accelerator of a row's machines, and their number; none where no key names it."""
+    """Return the accelerator of a row's machines and its number; ("", 0) if unknown or emulated."""
     keys = _keys(row)
     if "hardware.machine" not in keys:
         return "", 0
@@ -298,11 +303,11 @@ def _keys(row: Row) -> Mapping[str, str]:
 
 
 SERIES: Final = "series"
-"""The label of a row that names its series."""
+"""Label of a row that names its series."""
 UNSEEN_COVERAGE: Final = (0.72, 0.88)
-"""Share of all unseen figures of a metric that should lie within P10 to P90."""
+"""Target range of the share of unseen values of a metric within P10 to P90."""
 UNSEEN_FAMILY_COVERAGE: Final = (0.65, 0.92)
-"""The same in every family of at least `MIN_UNSEEN_FIGURES` rows."""
+"""Target range of this share in every family of at least `MIN_UNSEEN_FIGURES` rows."""
 MIN_UNSEEN_FIGURES: Final = 40
 
 REFITTED_KERNELS: Final = "kernel figures fitted without it"
@@ -312,11 +317,11 @@ AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """Errors of one family, unseen and as shipped, in one metric.
+    """Errors of one family in one metric, predicted as unseen and as shipped.
 
-    `name` is `EVERY_FAMILY` for all of a set. `by` says what it was predicted by.
-    `constant_width_score` is the interval score of the one width that would have served all unseen
-    figures of the metric best.
+    `name` is `EVERY_FAMILY` for all rows of a set. `by` names the method of the unseen prediction.
+    `constant_width_score` is the interval score of the one width that fits all unseen values of the
+    metric best.
     """
 
     set: str
@@ -330,7 +335,7 @@ class Unseen:
 
     @property
     def off(self) -> bool:
-        """Return whether coverage is not what it should be, where there are enough rows to say."""
+        """True if the coverage is outside its target range; false with too few rows to judge."""
         low, high = UNSEEN_COVERAGE if self.name == EVERY_FAMILY else UNSEEN_FAMILY_COVERAGE
         share = self.unseen.coverage
         return (
@@ -345,8 +350,8 @@ class LeftOut:
     """Result of leaving series out.
 
     `families` are in the order of the rows, each set's total last. `judged` are the unseen
-    figures, `speedups` what they say of jobs that ran on two types of accelerators. `resting` says
-    of other sets by name which figures of their own they rest on.
+    predictions, `speedups` those between two types of accelerators. `resting` maps the names of
+    other sets to the reason why none of their measurements can be left out.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -357,7 +362,7 @@ class LeftOut:
 
     @property
     def off(self) -> tuple[Unseen, ...]:
-        """Families, and whole sets, whose coverage is not what it should be."""
+        """Families, and totals of sets, whose coverage is outside its target range."""
         return tuple(one for one in self.families if one.off)
 
 
@@ -368,18 +373,18 @@ def leave_out(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> LeftOut:
-    """Predict every row by figures fitted without it and its siblings, and as shipped.
+    """Predict every row from measurements of other series or submitters, and as shipped.
 
     Parameters
     ----------
     sets : sequence of MeasurementSet
-        What was measured.
+        Measurement sets to predict.
     processes : int, optional
-        How many to spread the work over; all cores by default.
+        Number of worker processes; all cores by default.
     progress : callable, optional
         Called with the finished share, 0 to 1.
     profiles : tuple of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Folders of hardware profiles, searched before the usual ones.
 
     Raises
     ------
@@ -419,10 +424,10 @@ def leave_out(
 
 
 def _resting(found: MeasurementSet) -> str:
-    """Return the set's own figures that it rests on; empty where they can be left out."""
+    """Return the reason why no measurements of a set can be left out; empty if they can."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
-    if not found.fit or found.submitter:
+    if not found.fit or found.maker:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)
     return f"{keys} of each {', '.join(found.group_by)}, fitted to {found.anchor}"
@@ -433,7 +438,7 @@ def _rows(found: MeasurementSet) -> Iterator[Row]:
 
 
 def _by(found: MeasurementSet, row: Row) -> str:
-    if found.submitter:
+    if found.maker:
         return CARRIED_CONSTANTS
     return REFITTED_KERNELS if siblings(row.labels.get(SERIES, "")) else AS_SHIPPED
 
@@ -444,9 +449,9 @@ def _case(
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    """Return the case of a row as if its series had not been measured."""
+    """Return the arguments to predict a row as if its series had not been measured."""
     bare = case_of(found, row, {}, profiles)
-    if found.submitter:
+    if found.maker:
         return _elsewhere(bare, found, row, constants)
     series = row.labels.get(SERIES, "")
     return replace(bare, unseen=series) if siblings(series) else bare
@@ -455,13 +460,13 @@ def _case(
 def _elsewhere(
     bare: Case, found: MeasurementSet, row: Row, constants: Mapping[GroupKey, Fitted]
 ) -> Case:
-    """Return the case with the middle of the constants fitted to groups of other submitters."""
+    """Return the case with average constants fitted to the groups of other submitters."""
     submitters = {
-        (found.name, one.key(found.group_by)): one.key(found.submitter)
+        (found.name, one.key(found.group_by)): one.key(found.maker)
         for one in found.rows
         if not one.excluded
     }
-    own = row.key(found.submitter)
+    own = row.key(found.maker)
     others = [
         (submitter, dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()

@@ -1,7 +1,7 @@
-"""Validate: predict every measured row, and say how wrong that is, family by family.
+"""Validation: predict every measured row and score the errors of each family of rows.
 
-Groups with anchors are fitted to them first; everything else is predicted from its description
-alone. Test rows are judged against the set's tolerances, fit rows are shown next to them.
+The constants of groups are fitted to their anchors first; everything else is predicted from the
+scenario alone. Test rows are compared with the tolerances of the set; fit rows are only listed.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from simulator.validation.scores import (
 )
 
 Forecasts: TypeAlias = Mapping[tuple[str, str], Forecast]
-"""The forecast of every row by set and id."""
+"""Forecasts by name of the set and id of the row."""
 
 EVERY_FAMILY: Final = "*"
-"""The family of a tolerance that holds for all rows of a set together."""
+"""Name of the family, in tolerances and scores, that includes all rows of a set."""
 SPLITS: Final = (Split.TEST, Split.FIT)
-"""Order in which the parts of a set are shown."""
+"""Order in which the splits of a set are shown."""
 LEVELS: Final = ("median", "mean", "p90", "largest")
 FAR_OFF: Final = 100.0
-"""Factor between predicted and measured beyond which a slip of units is more likely."""
+"""Factor between predicted and measured above which a wrong unit is the likely cause."""
 TOLD: Final = 3
-"""Rows of a set that are named one by one in a warning."""
+"""Maximum number of rows of a set that are listed one by one in warnings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A row that was not predicted, and why."""
+    """A row that was not predicted, and the reason."""
 
     set: str
     id: str
@@ -64,10 +64,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Errors of one family in one split and metric; `name` is `EVERY_FAMILY` for all of a set.
+    """Errors of one family of rows in one split and metric.
 
-    `over` says which tolerances it exceeds. `constant_width_score` is the interval score of one
-    width for all, fitted on the set's fit rows: what intervals have to beat.
+    `name` is `EVERY_FAMILY` for all rows of a set. `over` are texts about the tolerances that the
+    errors exceed. `constant_width_score` is the interval score of intervals of one width, fitted on
+    the fit rows of the set; the intervals of the model should score better.
     """
 
     set: str
@@ -87,10 +88,10 @@ class Family:
 class Validated:
     """Result of a validation.
 
-    `totals` are over all families of a set, `regimes` over the rows of a regime. `unfitted` lists
-    groups that no constant was fitted for, with the reason. `bands` judges the intervals over all
-    sets. `warnings` are uncertainties about the measured figures, `bugs` what rows met that a bug
-    of ours left without a prediction.
+    `totals` are over all families of a set, `regimes` over the rows of a regime. `left` are rows
+    that were not predicted. `unfitted` maps groups without fitted constants to the reason. `bands`
+    scores the intervals over all sets. `warnings` are about implausible measured values, `bugs` are
+    internal errors that prevented predictions.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -107,7 +108,7 @@ class Validated:
 
     @property
     def over(self) -> tuple[Family, ...]:
-        """Families, and whole sets, beyond a tolerance."""
+        """Families, and totals of sets, whose errors exceed a tolerance."""
         return tuple(f for f in (*self.families, *self.totals) if f.over)
 
 
@@ -123,13 +124,13 @@ def validate(
     Parameters
     ----------
     sets : sequence of MeasurementSet
-        What was measured.
+        Measurement sets to predict.
     processes : int, optional
-        How many to spread the work over; all cores by default.
+        Number of worker processes; all cores by default.
     progress : callable, optional
         Called with the finished share, 0 to 1.
     profiles : tuple of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Folders of hardware profiles, searched before the usual ones.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def validate(
 
 
 def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
-    """Return the rows that were predicted, metric by metric."""
+    """Yield measured and predicted values of the rows that were predicted, metric by metric."""
     seen = [
         Seen(row=row, features=answer.features)
         for row in found.rows
@@ -197,7 +198,7 @@ def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
 
 
 def _left(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Left]:
-    """Return the rows that were not predicted."""
+    """Yield the rows that were not predicted, with the reason."""
     for row in found.rows:
         reason = row.excluded or _refusal(found, row, forecasts)
         if reason:
@@ -217,7 +218,7 @@ def _refusal(found: MeasurementSet, row: Row, forecasts: Forecasts) -> str:
 def _families(
     found: MeasurementSet, judged: Sequence[Judged], left: Sequence[Left]
 ) -> Iterator[Family]:
-    """Return every family in both splits, in the order of the rows; test rows first."""
+    """Yield the errors of every family in both splits, in the order of the rows."""
     for name, split in product(dict.fromkeys(row.family for row in found.rows), SPLITS):
         out = sum((one.family, one.split) == (name, split) for one in left)
         own = [one for one in judged if (one.family, one.split) == (name, split)]
@@ -231,7 +232,7 @@ def _families(
 def _totals(
     found: MeasurementSet, judged: Sequence[Judged], left: Sequence[Left]
 ) -> Iterator[Family]:
-    """Return all rows of the set together, in both splits."""
+    """Yield the errors over all rows of the set, for each split and metric."""
     for split, metric in product(SPLITS, found.metrics):
         rows = [one for one in judged if (one.split, one.metric) == (split, metric)]
         out = sum(one.split is split for one in left)
@@ -241,7 +242,7 @@ def _totals(
 
 
 def _regimes(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[Family]:
-    """Return rows of each regime together, in both splits; a row may lie in several."""
+    """Yield the errors of each regime, for each split and metric; regimes may overlap."""
     if not found.regime:
         return
     lie = {row.id: row.labels.get(found.regime, "").split(REGIME_SEPARATOR) for row in found.rows}
@@ -262,7 +263,11 @@ def _family(  # noqa: PLR0913, PLR0917 - rows, and what they are judged by
     excluded: int,
     tolerances: Sequence[Tolerance],
 ) -> Family:
-    """Return the errors of some rows; `judged` are all of the set."""
+    """Return the errors of `rows`, a family in one split and metric.
+
+    `part`: the split and metric. `judged`: all predictions of the set, for the constant width.
+    `excluded`: number of rows that were not predicted.
+    """
     split, metric = part
     absolute, points = metric in found.absolute, [one.point for one in rows]
     scored = score(points, absolute=absolute)
@@ -288,15 +293,15 @@ def _family(  # noqa: PLR0913, PLR0917 - rows, and what they are judged by
 
 
 def _tolerances(found: MeasurementSet, family: str, metric: str) -> Sequence[Tolerance]:
-    """Return the tolerances of a family: its own, else those of every family."""
-    about = [t for t in found.tolerances if t.metric == metric]
+    """Return the tolerances of a family: its own if there are any, else those of all families."""
+    about = [t for t in found.tolerance if t.metric == metric]
     own = [t for t in about if t.family == family]
     general = [t for t in about if not t.family] if family != EVERY_FAMILY else []
     return own or general
 
 
 def _over(scored: Score, tolerances: Sequence[Tolerance]) -> Iterator[str]:
-    """Return the tolerances that errors exceed, in words."""
+    """Yield a text for each tolerance that the errors exceed."""
     for tolerance, level in product(tolerances, LEVELS):
         allowed, reached = getattr(tolerance, level), getattr(scored, level)
         if allowed is not None and reached > allowed:
@@ -304,7 +309,7 @@ def _over(scored: Score, tolerances: Sequence[Tolerance]) -> Iterator[str]:
 
 
 def _implausible(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield warnings of measured figures so far from predicted ones that a unit may be wrong."""
+    """Yield warnings about measured values so far from predictions that a unit may be wrong."""
     for metric in found.metrics if judged else ():
         known = measurable(metric)
         unit = "the right unit" if known is None or not known.unit else known.unit.symbol

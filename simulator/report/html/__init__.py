@@ -1,8 +1,8 @@
-"""A report as one HTML file that loads nothing: it opens from disk, prints, fits a phone.
+"""Reports as self-contained HTML files that load no other files.
 
-Modules here put the sections of a document next to drawings, which are plain data (bars with
-positions, lanes with slices); the templates write those as SVG, escaping every text. No figure is
-worked out in a template.
+Modules here combine sections of a document with drawings, which are plain data (bars with
+positions, lanes with slices); the templates write those as SVG, and escape every text. Templates
+compute no values.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def as_page(
     Parameters
     ----------
     prediction : Prediction or ServicePrediction
-        With its intervals; a job with a trace has a timeline.
+        The prediction with its intervals; the page has a timeline if it has a trace.
     steps : sequence of str
-        What to do next, one text each.
+        Recommended actions, one text each.
     near : Neighbourhood, optional
-        Measured rows like a job.
+        Measured rows similar to the job.
     made : Made, optional
         The origin of the page.
     """

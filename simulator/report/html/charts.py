@@ -1,4 +1,4 @@
-"""An axis of a drawing: where a value lies between its ends, and which values are named."""
+"""Data of charts: axes with ticks, scatter plots, scaling curves, bars and stacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_TICKS: Final = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A named value, at a share of the axis."""
+    """A labelled value at a fraction of the axis."""
 
     at: float
     text: str
@@ -36,7 +36,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """An axis from `low` to `high`, in the unit of its label."""
+    """An axis from `low` to `high`, in the unit of its label; `factor` is that unit in SI."""
 
     label: str
     low: float
@@ -46,21 +46,21 @@ class Axis:
     ticks: tuple[Tick, ...] = ()
 
     def at(self, value: float) -> float:
-        """Return the place of a value in SI units, 0 to 1."""
+        """Return the position of a value in SI units, a fraction of the axis."""
         return _share(value / self.factor, self.low, self.high, logarithmic=self.logarithmic)
 
 
 def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
-    """Return the axis that shows some values, with room around them.
+    """Return an axis that contains the values, with a margin.
 
     Parameters
     ----------
     values : sequence of float
-        In SI units; at least one of them finite.
+        Values in SI units; at least one of them finite.
     name : str
-        What they are.
+        Name of the quantity.
     unit : Unit, optional
-        What they are measured in.
+        Unit of the quantity.
     """
     factor, label = scaled(values, name, unit)
     known = [value / factor for value in values]
@@ -82,7 +82,7 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
 
 
 def _text(value: float, label: str) -> str:
-    """Return a value of an axis: thousands are set apart, money has its sign."""
+    """Format a value of an axis, with thousands separators, and a dollar sign for money."""
     plain = f"{value:,.10g}"
     return f"${plain}" if label.endswith("[$]") else plain
 
@@ -94,7 +94,7 @@ def _share(value: float, low: float, high: float, *, logarithmic: bool) -> float
 
 
 def _named(low: float, high: float, *, logarithmic: bool) -> list[float]:
-    """Return round values between the ends.
+    """Return round values between the ends, for ticks.
 
     Examples
     --------
@@ -128,7 +128,7 @@ _UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A candidate by two metrics in SI units; `hint` says which it is, `label` in a word or two."""
+    """A candidate with two metrics in SI units; `hint` is its description, `label` a short one."""
 
     x: float
     y: float
@@ -140,10 +140,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A candidate in the scatter, at shares of both axes; `hint` is shown under the pointer.
+    """A candidate in a scatter plot, at fractions of both axes; `hint` is its tooltip.
 
-    `label` is written next to it, on the left where `left`; empty where there is no room. `ends`
-    are those of its interval on the upright axis.
+    `label` is written to the right, or to the left if `left`; empty if there is no room. `ends` are
+    the ends of its interval on the vertical axis.
     """
 
     x: float
@@ -158,9 +158,9 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Candidates by two objectives, the front joined by a line.
+    """A scatter plot of candidates by two objectives, with a line through the Pareto front.
 
-    `limit` is a height that may not be passed, `now` what there is at present on the other axis.
+    `limit` is a limit on the vertical axis, `now` the present value on the horizontal axis.
     """
 
     across: Axis
@@ -172,7 +172,7 @@ class Scatter:
 
 
 def scatter(points: Sequence[Point], across: str, up: str) -> Scatter | None:
-    """Return points by the metrics `across` and `up`; None where there are none."""
+    """Return points by the metrics `across` and `up`; None if there are no points."""
     if not points:
         return None
     sides = (
@@ -198,7 +198,7 @@ def scatter(points: Sequence[Point], across: str, up: str) -> Scatter | None:
 
 
 def _labelled(dots: Sequence[Dot]) -> tuple[Dot, ...]:
-    """Return dots with the labels that there is room for: the best one's, then along the front."""
+    """Return dots with labels where there is room: first the best one, then along the front."""
     kept: list[Dot] = []
     for dot in sorted(dots, key=lambda dot: (not dot.best, dot.x)):
         if dot.label and dot.front and not any(_overlap(dot, other) for other in kept):
@@ -207,7 +207,7 @@ def _labelled(dots: Sequence[Dot]) -> tuple[Dot, ...]:
 
 
 def _overlap(one: Dot, other: Dot) -> bool:
-    """Return whether their labels would overlap."""
+    """Return True if the labels of two dots would overlap."""
     (low, high), (least, most) = _reach(one), _reach(other)
     return abs(one.y - other.y) < _LINE and low < most and least < high
 
@@ -226,9 +226,9 @@ _CROWDED, _CROWDED_NARROW = 0.05, 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A number of machines: its place at shares of both axes, and the share of the ideal rate.
+    """A number of machines: its position as fractions of both axes, and its efficiency as a label.
 
-    A narrow page has no room for the label of a `minor` one.
+    A narrow page does not show the label if `minor`.
     """
 
     x: float
@@ -240,9 +240,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """Rates over machines; `ideal` is the height of the ideal line at both ends of the marks.
+    """Throughput over the number of machines; `ideal` is the height of linear scaling at both ends.
 
-    `rows` are machines, rate and efficiency, as texts.
+    `rows` are machines, throughput and efficiency as texts.
     """
 
     across: Axis
@@ -253,9 +253,10 @@ class Scaling:
 
 
 def scaling(found: Findings) -> Scaling | None:
-    """Return the rate for each number of machines, all else as in the best candidate.
+    """Return the scaling curve of the best candidate; None without a second number of machines.
 
-    None where no two numbers can be compared. Ideal is what the fewest machines do, times as many.
+    All keys but the number of machines are those of the best candidate. The ideal line is the
+    throughput of the fewest machines in proportion to their number.
     """
     metric, rates = _rates(found)
     if len(rates) < 2:  # noqa: PLR2004 - one number of machines shows no growth
@@ -291,7 +292,7 @@ def scaling(found: Findings) -> Scaling | None:
 
 
 def _of_counts(counts: Sequence[int]) -> Axis:
-    """Return the axis of machines, which names the numbers of them that were predicted."""
+    """Return the axis of the number of machines, with ticks at the numbers that were predicted."""
     across = axis([float(count) for count in counts], "machines", None)
     places = {count: across.at(count) for count in counts}
     shown: list[int] = []
@@ -303,7 +304,7 @@ def _of_counts(counts: Sequence[int]) -> Axis:
 
 
 def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Return marks with the labels that fit; the first and the last keep theirs."""
+    """Return marks with the labels that fit; the first and last label are kept."""
     wide, narrow = (_apart(marks, room) for room in (_CROWDED, _CROWDED_NARROW))
     return tuple(
         replace(mark, label=mark.label if mark.x in wide else "", minor=mark.x not in narrow)
@@ -312,7 +313,7 @@ def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:
 
 
 def _apart(marks: Sequence[Mark], room: float) -> set[float]:
-    """Return places of the first mark, the last one, and others at least so far from those kept."""
+    """Return the positions of the first and last mark, and of others at least `room` apart."""
     kept = {marks[0].x, marks[-1].x}
     for mark in marks:
         if all(abs(mark.x - x) >= room for x in kept):
@@ -321,7 +322,7 @@ def _apart(marks: Sequence[Mark], room: float) -> set[float]:
 
 
 def _rates(found: Findings) -> tuple[str, dict[int, float]]:
-    """Return the rate that is drawn, for each number of machines that differ in nothing else."""
+    """Return the plotted metric and its value for each number of machines, all else being equal."""
     if found.values.get(MACHINES, 0) < 2 or not found.front:  # noqa: PLR2004 - as above
         return "", {}
     kept = _others(found.front[0].outcome)
@@ -365,7 +366,7 @@ LEAST: Final = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar from `start` to `start + length`, both as shares of the drawing's width.
+    """A bar from `start` to `start + length`, fractions of the width of the drawing.
 
     `tone` is the number of its colour, `value` the text next to it, `note` a longer text.
     """
@@ -380,7 +381,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """Bars one after another on one line, with a mark where the capacity ends."""
+    """A stacked bar of the items of a memory, with a mark at its capacity."""
 
     title: str
     verdict: str
@@ -391,9 +392,9 @@ class Stack:
 
 
 def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
-    """Return the mean step as exposed parts, each beginning where the one before it ends.
+    """Return the mean step as a waterfall of its exposed parts.
 
-    Computing is drawn as its forward, backward and other passes where it has several.
+    Compute is split into forward, backward and other passes if it has several.
     """
     step = prediction.timing.step_time.mean
     digits = digits_of(prediction, "step_time_s.mean")
@@ -416,7 +417,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
 
 
 def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
-    """Return the exposed parts of a step with what they are called and their colours."""
+    """Return the exposed parts of a step: label, time and colour."""
     timing, names = prediction.timing, part_labels(prediction)
     found = []
     for name, length in parts(timing.split):
@@ -436,7 +437,7 @@ def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
 
 
 def busy(prediction: Prediction) -> tuple[Bar, ...]:
-    """Return the utilization of each resource, busiest first, without those below `IDLE`."""
+    """Return a bar for the utilization of each resource, busiest first, except below `IDLE`."""
     timing = prediction.timing
     marked = marks(prediction)
     ordered = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
@@ -455,7 +456,7 @@ def busy(prediction: Prediction) -> tuple[Bar, ...]:
 
 
 def idle(prediction: Prediction) -> str:
-    """Return the resources that `busy` leaves out, in a sentence; empty if there are none."""
+    """Return a sentence with the resources that `busy` leaves out; empty if there are none."""
     marked = marks(prediction)
     names = [
         resource_called(str(name), prediction.scenario)
@@ -466,13 +467,13 @@ def idle(prediction: Prediction) -> str:
 
 
 def _busy_notes(usage: Usage, said: str) -> list[str]:
-    """Return the number of units in use, and the remark of the verdict on the resource."""
+    """Return notes on a resource: units in use, and `said`, its remark from the verdict."""
     many = [f"{significant(usage.total, 3)} of {usage.units:,}"] if usage.units > 1 else []
     return [*many, *([said] if said else [])]
 
 
 def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
-    """Return the items of a memory against its capacity."""
+    """Return a stacked bar of the items of a memory and its capacity."""
     whole = max(fit.total, fit.capacity)
     drawn, before = [], 0.0
     for number, (name, size) in enumerate(_largest(fit.items)):
@@ -499,7 +500,7 @@ def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
 
 
 def _largest(items: Mapping[str, Bytes]) -> list[tuple[str, Bytes]]:
-    """Return as many items by size as there are colours; the last sums up the smaller ones."""
+    """Return the items by size, at most one per colour; the last one sums up smaller items."""
     sizes = sorted(((n, s) for n, s in items.items() if s > 0.0), key=lambda item: -item[1])
     shown, rest = sizes[:COLOURS], sizes[COLOURS:]
     if rest:

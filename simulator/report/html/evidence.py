@@ -1,4 +1,4 @@
-"""The page of a validation: its sections, with predicted against measured values drawn."""
+"""The HTML page of a validation, with plots of predicted against measured values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHERS: Final = "others"
 
 
 def as_html(found: Validated) -> str:
-    """Return the report as one HTML document that loads nothing from elsewhere."""
+    """Return the validation as one self-contained HTML document."""
     page = Page(
         name="Accuracy of predictions",
         about=(LEGEND,),

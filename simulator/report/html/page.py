@@ -1,6 +1,6 @@
-"""A page: a verdict and blocks below it, which are items of a document, headings and drawings.
+"""HTML pages: a verdict, and blocks, which are items of a document, headings and drawings.
 
-The template writes every text escaped, with control characters as escapes.
+The template escapes every text, including control characters.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from simulator.version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """The origin of a page, at its top, so that it can be made again.
+    """The origin of a page, shown at its top, so that it can be reproduced.
 
-    `date` is a day such as 2026-11-23, `command` what was typed; either is empty where
-    unknown. `seed` is that of the simulations; `asked` are the scenarios with their settings as
-    they were typed, one for each that is answered, so that commands on the page work.
+    `date` is in ISO format, `command` the command line; empty if unknown. `seed` is the seed of the
+    simulations; `asked` are the command-line arguments of each scenario, used in commands on the
+    page.
     """
 
     date: str = ""
@@ -35,7 +35,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One of the few figures at the top."""
+    """One of the key values at the top of a page."""
 
     name: str
     value: str
@@ -44,7 +44,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A block that only pages have: the macro of the template that shows it, and its content."""
+    """A block that only pages have: the macro of the template that draws it, and its content."""
 
     macro: str
     what: Any
@@ -56,7 +56,7 @@ Block: TypeAlias = Item | Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """An answer: its name and title, `about` it, its verdict, and blocks below that."""
+    """The result for one scenario: name, title, notes `about` it, verdict and blocks."""
 
     name: str
     title: str = ""
@@ -72,12 +72,12 @@ def heading(text: str, level: int = 2, place: str = "") -> Shown:
 
 
 def shown(macro: str, what: object | None, about: str = "") -> Shown | None:
-    """Return a drawing; None if there is nothing to draw."""
+    """Return a block that a template macro draws; None if there is no content."""
     return None if what is None else Shown(macro=macro, what=what, about=about)
 
 
 def section_blocks(sections: Iterable[Section], level: int = 2) -> list[Block]:
-    """Return sections of a document as blocks."""
+    """Return the sections of a document as blocks."""
     found: list[Block] = []
     for part in sections:
         found += [*([heading(part.title, level)] if part.title else []), *part.items]
@@ -85,28 +85,28 @@ def section_blocks(sections: Iterable[Section], level: int = 2) -> list[Block]:
 
 
 def titled(title: str, *blocks: Block | None, level: int = 2, place: str = "") -> list[Block]:
-    """Return blocks under a heading; nothing without blocks."""
+    """Return the non-empty blocks under a heading; an empty list if there are none."""
     found = [block for block in blocks if block is not None]
     return [heading(title, level, place), *found] if found else []
 
 
 def tiles(found: Iterable[Tile]) -> Shown:
-    """Return figures as tiles."""
+    """Return a block of tiles."""
     return Shown(macro="tiles", what=tuple(found))
 
 
 def soft(text: str) -> list[Block]:
-    """Return a remark in a soft colour; nothing if it is empty."""
+    """Return a remark in a soft colour; an empty list if it is empty."""
     return [Shown(macro="soft", what=text)] if text else []
 
 
 def rendered(pages: Sequence[Page], window: str, made: Made) -> str:
-    """Return pages as one HTML document that loads nothing; `window` is its title."""
+    """Render pages as one self-contained HTML document; `window` is its title."""
     return _filled("page.html.j2", pages=pages, window=window, made=made, version=__version__)
 
 
 def fragment(name: str, verdict: str, blocks: Sequence[Block], *, good: bool) -> str:
-    """Return blocks as a ``<div>`` for a notebook, whose style touches nothing else."""
+    """Render blocks as a ``<div>`` for a notebook; its style does not affect other elements."""
     return _filled("fragment.html.j2", name=name, verdict=verdict, blocks=blocks, good=good)
 
 
@@ -134,10 +134,10 @@ def _safe(value: object) -> object:
 
 
 def _macro(block: Block) -> str:
-    """Return the name of the macro that shows a block."""
+    """Return the name of the template macro that draws a block."""
     return block.macro if isinstance(block, Shown) else f"{type(block).__name__.lower()}_item"
 
 
 def _numbers(table: Any) -> tuple[int, ...]:  # noqa: ANN401 - a table of the template
-    """Return the columns of numbers."""
+    """Return the indices of columns of numbers."""
     return tuple(place for place, side in enumerate(sides(table)) if side == ">")

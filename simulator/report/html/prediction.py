@@ -1,4 +1,4 @@
-"""The page of one prediction: verdict, step, resources, timeline, memory, cost, evidence."""
+"""The HTML page of one prediction: verdict, step, resources, timeline, memory, cost, evidence."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def as_page(
     next_steps: Sequence[str] = (),
     made: Made | None = None,
 ) -> str:
-    """Return the prediction as one HTML document that loads nothing from elsewhere.
+    """Return a prediction as one self-contained HTML document.
 
     Parameters
     ----------
     prediction : Prediction
-        With a trace, if the page shall show a timeline.
+        The prediction; the page has a timeline if it has a trace.
     near : Neighbourhood, optional
-        Measured rows like the scenario; without them the page says nothing about errors.
+        Measured rows similar to the scenario; without them the page has no errors.
     next_steps : sequence of str
-        What to do next, one text each.
+        Recommended actions, one text each.
     made : Made, optional
-        How the page came to be; without it the page says which seed and version it is of.
+        Origin of the page; by default only seed and version are stated.
     """
     scenario = prediction.scenario
     said, prediction = _measured(prediction, near)
@@ -89,7 +89,7 @@ def as_page(
 
 
 def in_full(prediction: Prediction, near: Neighbourhood | None, command: str) -> list[Block]:
-    """Return the best of many candidates in full, with the command that shows it alone."""
+    """Return the blocks of the best candidate of a study, with the command that shows it alone."""
     said, prediction = _measured(prediction, near)
     return [
         heading("Best candidate in full"),
@@ -103,7 +103,7 @@ def in_full(prediction: Prediction, near: Neighbourhood | None, command: str) ->
 
 
 def as_fragment(prediction: Prediction) -> str:
-    """Return the same short, for a notebook."""
+    """Return a short version of the page as an HTML fragment for a notebook."""
     bars = [
         Shown(
             macro="bar_chart",
@@ -117,14 +117,14 @@ def as_fragment(prediction: Prediction) -> str:
 
 
 def _measured(prediction: Prediction, near: Neighbourhood | None) -> tuple[str, Prediction]:
-    """Return the verdict with what was measured, and the prediction with intervals that hold it."""
+    """Return the verdict with measurements of this configuration, and the widened prediction."""
     if near is None:
         return verdict(prediction), prediction
     return f"{verdict(prediction)} {headline(prediction, near)}".rstrip(), widened(prediction, near)
 
 
 def whole(prediction: Prediction, near: Neighbourhood | None = None, level: int = 2) -> list[Block]:
-    """Return all that a page says of a prediction below its verdict and settings."""
+    """Return the blocks of a page below its verdict and settings."""
     timing, batch = prediction.timing, batch_called(prediction.scenario)
     step = waterfall(prediction)
     bars = Shown(macro="bar_chart", what=step, about=f"the mean {batch} as a sum of its parts")
@@ -164,14 +164,14 @@ def whole(prediction: Prediction, near: Neighbourhood | None = None, level: int 
 
 
 def _settings(prediction: Prediction) -> Rows:
-    """Return the settings: machine, data, loader, model, and what the machines cost."""
+    """Return the settings as rows: machine, data, loader, model, and rent."""
     rent = prediction.cost.per_second
     price = "none is known" if rent is None else quantity(rent, USD_PER_SECOND, 4)
     return Rows(rows=(*setting_rows(prediction.scenario), ("Rent", price)))
 
 
 def figures(prediction: Prediction) -> list[Tile]:
-    """Return the few figures that say most."""
+    """Return the key values as tiles."""
     timing, scenario = prediction.timing, prediction.scenario
     found = list[Tile]()
     for name, metric in (
@@ -201,7 +201,7 @@ def figures(prediction: Prediction) -> list[Tile]:
 
 
 def _evidence(near: Neighbourhood) -> list[Block]:
-    """Return the rows within reach, and the errors there: rows further off say nothing."""
+    """Return blocks with the rows within reach and their errors."""
     close = replace(near, rows=tuple(r for r in near.rows if r.distance <= near.reach))
     if not close.rows:
         return [Shown(macro="text", what=_far(near))]
@@ -229,7 +229,7 @@ def _evidence(near: Neighbourhood) -> list[Block]:
 
 
 def _far(near: Neighbourhood) -> str:
-    """Return that nothing near was measured, and how far the nearest is."""
+    """Describe that no similar run was measured, with the distance of the nearest one."""
     nearest = min((one.distance for one in near.rows), default=None)
     if nearest is None:
         return "No measured run can be compared with this job: its error is unknown."
@@ -240,7 +240,7 @@ def _far(near: Neighbourhood) -> str:
 
 
 def _plot(near: Neighbourhood) -> Markup | None:
-    """Return predicted over measured values of the metric that most of the rows have."""
+    """Plot predicted over measured values of the most frequent metric; None without values."""
     judged = [one for row in near.rows for one in row.judged if not one.absolute]
     names = [one.metric for one in judged]
     if not names:

@@ -1,4 +1,4 @@
-"""The page of a recommendation: the winner, time against cost, why others lost, how to start."""
+"""The HTML page of a recommendation: winner, time against cost, alternatives, launch commands."""
 
 from __future__ import annotations
 
@@ -38,19 +38,18 @@ def as_page(
     best: Sequence[tuple[Prediction, Neighbourhood | None] | None] = (),
     made: Made | None = None,
 ) -> str:
-    """Return recommendations as one HTML document that loads nothing from elsewhere.
+    """Return recommendations as one self-contained HTML document.
 
     Parameters
     ----------
     answers : sequence of Recommendation
         One for each workload.
     launches : sequence of Launch or None
-        How to start each.
+        Launch commands of each winner.
     best : sequence of pairs, optional
-        The prediction of each winner, to be shown in full, and measured runs like it; None where
-        there is no winner.
+        Prediction of each winner, and measured runs similar to it; None if there is no winner.
     made : Made, optional
-        How the page came to be.
+        Origin of the page.
     """
     how = made or Made()
     asked = how.asked or [shlex.quote(answer.scenario.name) for answer in answers]
@@ -114,7 +113,7 @@ def _blocks(
 
 
 def _command(answer: Recommendation, asked: str) -> str:
-    """Return the command that shows all of the winner; empty without one."""
+    """Return the command that reports the winner in full; empty if there is none."""
     if answer.winner is None:
         return ""
     given = (
@@ -124,7 +123,7 @@ def _command(answer: Recommendation, asked: str) -> str:
 
 
 def _verdict(answer: Recommendation) -> str:
-    """Return the machines to take, their figures, and the next trade-off."""
+    """Describe the winner with its metrics, and the next trade-off."""
     winner = answer.winner
     if winner is None:
         return " ".join(report.nothing_texts(answer))
@@ -139,7 +138,7 @@ def _verdict(answer: Recommendation) -> str:
 
 
 def _scatter(answer: Recommendation) -> Scatter | None:
-    """Return the ranked choices by time and cost; None if none has a price."""
+    """Return the ranked choices by time and cost; None if no choice has both."""
     front = {choice.index for choice in answer.front}
     best = None if answer.winner is None else answer.winner.index
     points = [

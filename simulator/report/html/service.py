@@ -1,4 +1,4 @@
-"""The page of a service: its verdict, latencies against the load, rates, memory and cost."""
+"""The HTML page of a service: verdict, latencies against load, rates, memory and cost."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def as_page(
     made: Made | None = None,
     next_steps: Sequence[str] = (),
 ) -> str:
-    """Return the page of a service: one HTML document that loads nothing from elsewhere.
+    """Return a service as one self-contained HTML document.
 
     Parameters
     ----------
     prediction : ServicePrediction
-        With its intervals.
+        The prediction with its intervals.
     loads : sequence of ServicePrediction
-        The same service at other loads, for the drawings; may be none.
+        The same service at other loads, for the drawings; may be empty.
     made : Made, optional
-        How the page came to be.
+        Origin of the page.
     next_steps : sequence of str
-        What to do next, one text each; none: the section is left out.
+        Recommended actions, one text each; if empty, the section is left out.
     """
     service = prediction.service
     drawn = DRAWN if service.one_pass is None else OF_BATCHES
@@ -98,7 +98,7 @@ def as_page(
 
 
 def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
-    """Yield the key figures: latencies with their limits, the highest rate, the price."""
+    """Yield the key values as tiles: latencies with their limits, capacity, price."""
     service, values = prediction.service, service_figures(prediction)
     for called, name in report.latencies_of(service).items():
         latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
@@ -124,7 +124,7 @@ def _between(band: Band) -> str:
 
 
 def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
-    """Return the ends of an interval on the axis; an unbounded one reaches the end of the axis."""
+    """Return the ends of an interval as fractions of the axis; unbounded ones end with the axis."""
     low, high = band.get("p10"), band.get("p90")
     if low is None:
         return None
@@ -134,10 +134,10 @@ def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
 def drawing(
     loads: Sequence[ServicePrediction], name: str, own: ServicePrediction | None = None
 ) -> Scatter | None:
-    """Return a latency against the load, joined by a line; None where there is nothing to draw.
+    """Return a latency over the load as a line chart; None if there are no values.
 
-    Upright lines are its 80% intervals, as far as the drawing goes. `own` is the service at its own
-    load, which is marked, as is its limit.
+    Vertical lines are 80% intervals. `own` is the service at its own load, which is marked together
+    with its limit.
     """
     points = list[tuple[float, float, Band]]()
     for one in loads:

@@ -1,4 +1,4 @@
-"""The page of a sweep: how candidates fared, time against cost, the map of two keys, the best."""
+"""The HTML page of a sweep: numbers of candidates, charts, heat map, best candidates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _FIRST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A place in the heat map: its `shade` from 0, the worst; None where nothing is known."""
+    """A cell of the heat map: `shade` from 0, the worst; None if there is no value."""
 
     column: int
     line: int
@@ -69,7 +69,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The legend of a shade of a heat map: values with their unit."""
+    """An entry of the legend of a heat map: a shade and its range of values."""
 
     shade: int
     text: str
@@ -77,10 +77,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """An objective over two keys, the best shade of its `scale` first.
+    """An objective over two keys; `scale` lists the shades, best first.
 
-    `crowded` says where names of columns need to be written upright: ``steep`` for everywhere,
-    ``dense`` for narrow pages, empty for nowhere.
+    `crowded` selects vertical column names: ``steep`` on all pages, ``dense`` on narrow pages,
+    empty on none.
     """
 
     title: str
@@ -99,18 +99,18 @@ def as_page(
     best: tuple[Prediction, Neighbourhood | None] | None = None,
     made: Made | None = None,
 ) -> str:
-    """Return a sweep as one HTML document that loads nothing from elsewhere.
+    """Return a sweep as one self-contained HTML document.
 
     Parameters
     ----------
     found : Findings
-        What came out.
+        Results of the sweep.
     name : str
-        The scenario's.
+        Name of the scenario.
     best : pair, optional
-        The prediction of the best candidate, to be shown in full, and measured runs like it.
+        Prediction of the best candidate, and measured runs similar to it.
     made : Made, optional
-        How the page came to be.
+        Origin of the page.
     """
     how = made or Made()
     growth, dots, heat = scaling(found), _scatter(found), _heat_map(found)
@@ -139,7 +139,7 @@ def _title(heat: HeatMap) -> str:
 def _best(
     found: Findings, best: tuple[Prediction, Neighbourhood | None] | None, asked: str
 ) -> list[Block]:
-    """Return the best candidate in full, or the command that shows it; nothing without one."""
+    """Return the blocks of the best candidate, or its command; empty if none can run."""
     if not found.front:
         return []
     settings = found.front[0].outcome.settings
@@ -152,7 +152,7 @@ def _best(
 
 
 def _table(found: Findings) -> Table:
-    """Return the best candidates, without the columns in which nothing is known."""
+    """Return a table of the best candidates, without empty columns."""
     table = report.best_candidates(found)
     kept = [i for i in range(len(table.head)) if any(row[i] is not None for row in table.rows)]
     names = [table.head[i] for i in kept]
@@ -165,7 +165,7 @@ def _table(found: Findings) -> Table:
 
 
 def _tiles(found: Findings) -> list[Tile]:
-    """Return the figures of the best candidate by the first objective."""
+    """Return the metrics of the best candidate by the first objective as tiles."""
     if not found.front:
         return []
     best = found.front[0].outcome
@@ -178,7 +178,7 @@ def _tiles(found: Findings) -> list[Tile]:
 
 
 def _verdict(found: Findings) -> str:
-    """Return the best by the first objective, in a sentence."""
+    """Describe the best candidate by the first objective."""
     if not found.front:
         return "No candidate can run."
     best, objective = found.front[0].outcome, found.objectives[0]
@@ -202,7 +202,7 @@ def _other(found: Findings) -> str:
 
 
 def _short_figure(value: float, unit: Unit | None) -> str:
-    """Return a figure to three digits, which is as much as a prediction can claim."""
+    """Format a value to three digits, the precision of a prediction."""
     return figure(value, unit) if unit == USD_PER_HOUR else quantity(value, unit, DIGITS)
 
 
@@ -223,7 +223,7 @@ def _cell(value: object, name: str) -> str:
 
 
 def _scatter(found: Findings) -> Scatter | None:
-    """Return predicted candidates by the first two objectives; None where there are no two."""
+    """Return predicted candidates by the first two objectives; None if there is only one."""
     if len(found.objectives) < _PAIR:
         return None
     pair = found.objectives[:_PAIR]
@@ -251,7 +251,7 @@ def _scatter(found: Findings) -> Scatter | None:
 
 
 def _label(outcome: Outcome, found: Findings) -> str:
-    """Return the values that set a candidate apart, in a few words."""
+    """Return a short label with the values that distinguish a candidate."""
     label = ""
     for key, number in found.values.items():
         value = outcome.settings.get(key)
@@ -270,7 +270,7 @@ def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
 
 
 def _heat_map(found: Findings) -> HeatMap | None:
-    """Return the first objective over the two keys that vary; None where it is not two."""
+    """Return the first objective over the two keys that vary; None for another number of keys."""
     keys = [key for key, distinct in found.values.items() if distinct > 1]
     if len(keys) != _PAIR:
         return None
@@ -307,7 +307,7 @@ def _heat_map(found: Findings) -> HeatMap | None:
 
 
 def _crowded(names: Sequence[str]) -> str:
-    """Return where names of columns overlap: everywhere, on narrow pages, or nowhere."""
+    """Return the pages on which column names overlap: ``steep`` (all), ``dense`` (narrow), none."""
     longest = max(map(len, names), default=0)
     if longest * min(len(names), MOST_NAMES) > ROOM:
         return "steep"
@@ -319,7 +319,7 @@ def _why_not(outcome: Outcome) -> str:
 
 
 def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
-    """Return the values a key takes, by size where they are numbers or quantities."""
+    """Return the values of a key, sorted by size if they are numbers or quantities."""
     values = dict.fromkeys(o.candidate.settings[key] for o in outcomes)
     unit = unit_of(key)
 
@@ -332,7 +332,7 @@ def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
 
 
 def _shade(value: float | None, values: Collection[float], objective: Objective) -> int | None:
-    """Return a shade from 0, the worst, to `SHADES` - 1, the best, even in the logarithm."""
+    """Return a shade from 0, the worst, to `SHADES` - 1, the best, on a logarithmic scale."""
     known = [v for v in values if v > 0.0]
     if value is None or value <= 0.0:
         return None
@@ -343,7 +343,7 @@ def _shade(value: float | None, values: Collection[float], objective: Objective)
 
 
 def _range(shade: int, values: Collection[float], objective: Objective) -> str:
-    """Return the values that have a shade, with their unit; says so at the best and the worst."""
+    """Return the range of values of a shade; the best and the worst are marked."""
     known = [v for v in values if v > 0.0]
     low, high = min(known), max(known)
     ends = (shade / SHADES, (shade + 1) / SHADES)
@@ -354,6 +354,6 @@ def _range(shade: int, values: Collection[float], objective: Objective) -> str:
 
 
 def _short(value: float, objective: Objective) -> str:
-    """Return a value with its unit, to three digits."""
+    """Format a value with its unit to three digits."""
     unit = _UNITS.get(objective.metric)
     return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)

@@ -1,4 +1,4 @@
-"""A few simulated steps as lanes of bars: who did what when."""
+"""Data of the timeline: some simulated steps as lanes of bars."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _SAID: Final = {"h2d": "copy to the device", "d2h": "copy back"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One bar of a lane, as shares of the drawing's width; `hint` is shown under the pointer.
+    """One bar of a lane, as fractions of the width of the drawing; `hint` is its tooltip.
 
-    It is drawn faint where nothing was done but waiting (`waits`).
+    Bars that only wait (`waits`) are drawn faint.
     """
 
     start: float
@@ -91,7 +91,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Lanes over `length` of the simulated run; `left_out` of them are not shown."""
+    """Lanes over `length` seconds of the simulated run; `left_out` lanes are not shown."""
 
     length: Seconds
     lanes: tuple[Lane, ...]
@@ -102,16 +102,16 @@ class Timeline:
 
 
 def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | None:
-    """Return a few simulated steps that take as long as the mean one; None without a trace.
+    """Return some simulated steps whose mean is close to that of the run; None without a trace.
 
     Parameters
     ----------
     trace : Trace
-        Of the simulated epoch.
+        Trace of the simulated epoch.
     mean : float
-        The mean steady step [s].
+        Mean steady-state step [s].
     many : str
-        What steps of such a job are called.
+        Plural for steps of the job, such as ``batches``.
     """
     first, shown = _step_of_stages(trace) or _window(trace.step_times, mean)
     if not shown:
@@ -153,12 +153,12 @@ def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | Non
 
 
 def _works(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
-    """Return whether a lane has work in it, not only waits."""
+    """Return True if a lane has work, not only waits."""
     return any(not s.name.startswith(WAITS) for s in slices) and _is_seen(slices, start, end)
 
 
 def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
-    """Return whether a pixel or more of a lane or colour would be drawn."""
+    """Return True if a lane or colour would cover at least a pixel."""
     time = sum(min(end, s.start + s.length) - max(start, s.start) for s in slices)
     return time > VISIBLE * (end - start)
 
@@ -166,7 +166,7 @@ def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
 def _drawn(
     slices: Sequence[Slice], start: Seconds, length: Seconds, most: int
 ) -> tuple[Piece, ...]:
-    """Return the pieces of a lane; join neighbours where more than `most` would be drawn."""
+    """Return the bars of a lane; neighbours are joined if there are more than `most`."""
     pieces = [_piece(part, start, length) for part in sorted(slices, key=lambda s: s.start)]
     apart = VISIBLE
     while len(pieces) > most:
@@ -175,7 +175,7 @@ def _drawn(
 
 
 def _joined(pieces: Sequence[Piece], apart: float) -> list[Piece]:
-    """Join pieces too short to be distinguished to the piece before them."""
+    """Join bars that are too short to distinguish to the bar before."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1] if found else None
@@ -196,22 +196,23 @@ def _steps(first: int, shown: int, many: str) -> str:
 
 
 def _lane_name(part: Slice) -> str:
-    """Return a track, with the name of its machine if that does not train."""
+    """Return the name of a track, with the name of its machine unless it trains."""
     away = part.process and not part.track.startswith(part.process)
     return f"{part.process}: {part.track.removeprefix('rank 0 ')}" if away else part.track
 
 
 def _step_of_stages(trace: Trace) -> tuple[int, int] | None:
-    """Return the one step in which the stages of a pipeline are shown; None without any."""
+    """Return first step and number of steps with pipeline stages; None if there are none."""
     steps = (part.step for part in trace.slices if part.process == PIPELINE)
     step = next(steps, None)
     return None if step is None else (step, 1)
 
 
 def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
-    """Return first step and number of steps of the shortest window that is like all steps.
+    """Return first step and number of steps of the shortest window with the mean step time.
 
-    From the middle of the run on, where the start is over; if none is like them, some steps there.
+    The window is in the second half of the run, after the start. If there is none, the steps in the
+    middle are used.
     """
     middle = len(step_times) // 2
     for shown in range(min(FEWEST, max(1, len(step_times))), min(MOST, len(step_times)) + 1):
@@ -223,14 +224,17 @@ def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
 
 
 def _chosen(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """Return the first rank's lanes and what the others compute, as many as fit."""
+    """Return the tracks to draw: all of rank 0, compute of other ranks, at most `MOST_LANES`."""
     places = {s.track: _place(s.track) for s in slices}
     wanted = [track for track, place in places.items() if place is not None]
     return tuple(sorted(wanted, key=lambda track: places[track] or ()))[:MOST_LANES]
 
 
 def _place(track: str) -> tuple[int, int, int] | None:
-    """Return the sort key of a track: streams of rank 0, compute of others, stages, workers."""
+    """Return the sort key of a track: streams of rank 0, compute of others, stages, workers.
+
+    None: the track is not drawn.
+    """
     words = track.split()
     numbers = [int(word) for word in words if word.isdigit()]
     lane = " ".join(word for word in words[2:] if not word.isdigit())

@@ -1,4 +1,4 @@
-"""Reports of predictions: jobs and services, explanations, timelines, what to do next."""
+"""Reports of predictions: jobs and services, explanations, timelines, recommended actions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def document(
     observed: Explained | None = None,
     every: int | None = None,
 ) -> Document:
-    """Return the answer about a job or a service.
+    """Return the prediction of a job or a service as a document.
 
     Parameters
     ----------
     prediction : Prediction or ServicePrediction
-        With its intervals.
+        The prediction with its intervals.
     actions : sequence of Action or ServiceAction, optional
-        Changes that help, best first; without it nothing is said of them.
+        Recommended changes, best first; if None, the section is left out.
     full : bool
-        Show everything rather than one screen.
+        Include all details instead of one screen.
     observed : Explained, optional
-        What the user observed of the real job, and what explains it.
+        A measurement of the real job, and the inputs that would explain it.
     every : int, optional
-        Also show the training log of a job, with one line per `every` steps.
+        Include the training log of a job, with one line per `every` steps.
     """
     if isinstance(prediction, Prediction):
         from simulator.report.prediction import job
@@ -46,7 +46,7 @@ def document(
 
 
 def summary(prediction: Prediction | ServicePrediction) -> str:
-    """Return the answer in a sentence or two."""
+    """Return the verdict in one or two sentences."""
     if isinstance(prediction, Prediction):
         from simulator.report.prediction import verdict as job
 
@@ -57,7 +57,7 @@ def summary(prediction: Prediction | ServicePrediction) -> str:
 
 
 def explanation(prediction: Prediction | ServicePrediction, metric: str | None = None) -> Document:
-    """Return the terms behind a figure of a job, or the parts of an iteration of a service."""
+    """Return the equations of a metric of a job, or an iteration of a service, as a document."""
     if isinstance(prediction, Prediction):
         from simulator.report.prediction import explain
 

@@ -1,4 +1,4 @@
-"""What to do next, in words and as plain values: changes with their gain, price and settings."""
+"""Recommended actions as text and as JSON: changes with their gain, price and settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAME_TIME: Final = 0.005
 def action_texts(
     found: Sequence[Action] | Sequence[ServiceAction], base: Prediction | ServicePrediction
 ) -> list[str]:
-    """Return one text per action, best first; a single one that says so where nothing helps."""
+    """Return one text per action, best first; if there are none, a sentence that says so."""
     if isinstance(base, Prediction):
         nothing = NOTHING_FITS if is_too_large(base) else NOTHING_HELPS
     else:
@@ -50,12 +50,12 @@ def action_texts(
 
 
 def action_text(action: Action | ServiceAction, base: Prediction | ServicePrediction) -> str:
-    """Return what to change, the gain, the price, and the keys to set.
+    """Describe an action: change, gain, price, and the keys to set.
 
     Raises
     ------
     TypeError
-        If the action is of a job and the prediction of a service, or the other way round.
+        If one of action and prediction is of a job and the other of a service.
     """
     if isinstance(action, Action) and isinstance(base, Prediction):
         parts = [
@@ -77,7 +77,7 @@ def action_text(action: Action | ServiceAction, base: Prediction | ServicePredic
 
 
 def _copied(action: Action) -> str:
-    """Return the cost of copying the data first; empty if negligible."""
+    """Describe time and cost of copying the data first; empty if negligible."""
     waits, costs = waited(action.copies), action.copying
     if waits < MIN_COPY * action.time and costs < MIN_COPY * (action.bill or math.inf):
         return ""
@@ -89,14 +89,14 @@ def _copied(action: Action) -> str:
 
 
 def _space(action: Action) -> Iterator[str]:
-    """Yield what the data cost after the run, where they then are."""
+    """Yield the monthly cost of the copied data after the run."""
     for copy in action.copies:
         if copy.per_month:
             yield f"storage costs {quantity(copy.per_month, USD, 2)} per month"
 
 
 def lines(settings: Mapping[str, Plain]) -> str:
-    """Return settings as a scenario has them.
+    """Format settings as in a scenario file.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _gain(action: Action, base: Prediction) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Return an interval of shares saved; empty if both ends read the same.
+    """Format an interval of shares saved; empty if both ends read the same.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _ends(low: float, high: float) -> str:
 
 
 def _price(action: Action, base: Prediction) -> str:
-    """Return the hourly cost of a change and the total of the run with it."""
+    """Describe the hourly cost of a change, and the total cost of the run."""
     before, after = bills(base, action)
     if before is None or after is None:
         return "no added price" if not action.rent else "price unknown"
@@ -150,14 +150,14 @@ def _price(action: Action, base: Prediction) -> str:
 
 
 def hourly(rent: float | None) -> str:
-    """Return a change of the hourly cost [$/s]."""
+    """Format a change of the hourly cost; `rent` is in $/s."""
     if not rent:
         return "no added price"
     return f"{quantity(abs(rent), USD_PER_SECOND, 3)} {'more' if rent > 0.0 else 'less'}"
 
 
 def action_objects(found: Sequence[Action] | Sequence[ServiceAction]) -> list[dict[str, Any]]:
-    """Return the actions as plain values, in SI units; shares from 0 to 1."""
+    """Return the actions as JSON-serializable dicts, in SI units; shares from 0 to 1."""
     return [
         record(_ACTION, action) if isinstance(action, Action) else record(_SERVICE_ACTION, action)
         for action in found
@@ -202,7 +202,7 @@ BEST_KEPT: Final = (
 
 
 def _served(after: ServicePrediction) -> str:
-    """Return how much of the load meets the SLO with a change, with the 80% interval."""
+    """Describe the share of requests within the SLO after a change, with its 80% interval."""
     answered, wanted = after.answered, after.service.slo.share
     if answered is None:
         ends = after.interval.get("saturation.requests_per_s")

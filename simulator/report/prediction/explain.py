@@ -1,7 +1,7 @@
-"""The waterfall of a number: which equation, given what, from which source.
+"""The explanation of a metric: equations, their inputs, and the source of each input.
 
-Three depths: what each stage asks of each resource (with equation, inputs and their origin), the
-step as the sum of its exposed parts, and what bounds the whole.
+It has three levels: the demands of each stage on each resource (with equation, inputs and sources),
+the step as the sum of its exposed parts, and bounds of the whole run.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
 
 def document(prediction: Prediction, path: str | None = None) -> Document:
-    """Return the explanation of a metric, of a group of metrics, or of the step time.
+    """Return the explanation of a metric, a group of metrics, or the step time as a document.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def document(prediction: Prediction, path: str | None = None) -> Document:
 
 
 def _section(title: str, lines: Sequence[str]) -> tuple[Section, ...]:
-    """Return lines that are laid out already as a section."""
+    """Return lines that are already laid out as a section."""
     return section(title, Code(lines=tuple(lines)))
 
 
@@ -176,7 +176,7 @@ def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[S
 
 
 def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
-    """Return the demands of a checkpoint, and its share of a step."""
+    """Return a section on the demands of a checkpoint, and its share of a step; empty if none."""
     scenario = prediction.scenario
     written = float(checkpoints(scenario))
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
@@ -199,7 +199,7 @@ def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
 
 
 def _ledger(prediction: Prediction) -> list[str]:
-    """Return the lines of the step's ledger, each with its part of the step."""
+    """Return the entries of the step's ledger, each with its part of the step."""
     rows = [
         (name, show(seconds, SECOND), f"in {LINES[name]}")
         for name, seconds in prediction.timing.ledger.items()
@@ -249,7 +249,7 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
-    """Return the interval of the needed memory and the probability that it fits."""
+    """Return rows with the interval of the needed memory and the probability that it fits."""
     if not isinstance(fit, MemoryFit) or fit.probability is None:
         return ()
     low, high = (show(end, BYTE) for end in fit.band)
@@ -257,7 +257,7 @@ def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
 
 
 def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
-    """Return the power of each part of the machines: idle, busy, and in the mean of a step."""
+    """Return sections on the power of each part of the machines: idle, busy, and mean."""
     found, called = draws(prediction.scenario, prediction.timing), batch_called(prediction.scenario)
     if found is None:
         gpu = prediction.scenario.cluster.trainers.host.gpu
@@ -287,7 +287,7 @@ def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _run_energy(prediction: Prediction) -> list[str]:
-    """Return the equations of the run's energy, and the unknown figures."""
+    """Return the equations of the run's energy, and lines for unknown values."""
     energy, known = prediction.energy, origins(prediction.scenario)
     made = [
         line
@@ -336,7 +336,7 @@ def _symbol(name: str) -> str:
 
 
 def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
-    """Return the sum of machines and stores."""
+    """Return sections on the total cost of machines and storage."""
     machines, stores = prediction.cost.for_machines, prediction.storage
     if machines is None or prediction.in_all is None:
         return _cost(prediction, metrics)
@@ -384,7 +384,7 @@ _COUNTED: Final = {
 
 
 def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
-    """Return the calls that count FLOPs, each with its inputs."""
+    """Return a section with the equations that count FLOPs, each with its inputs."""
     scenario, rate = prediction.scenario, prediction.timing.throughput
     known = origins(scenario)
     lines: list[str] = []
@@ -468,7 +468,7 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> tuple[
 def _is_of(
     demand: Demand, only: frozenset[Resource] | None, topology: Topology, place: Location
 ) -> bool:
-    """Return whether a demand is for one of these resources; an exchange is for all its links."""
+    """Return True if a demand is on one of these resources; a collective uses all of its links."""
     if only is None or demand.resource in only:
         return True
     exchanged = topology.way(demand, place) if demand.path is Path.EXCHANGE else ()
@@ -480,7 +480,7 @@ def _is_of(
 def _way(
     demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
 ) -> list[str]:
-    """Return the slowest unit of a demand in an otherwise idle machine."""
+    """Return a line with the slowest unit on the route of a demand, on an idle machine."""
     slowest = slowest_unit(topology, demand, place) if float(demand.amount) > 0.0 else None
     if slowest is None or not math.isfinite(float(slowest[1])):
         return []
@@ -491,7 +491,7 @@ def _way(
 
 
 def asks(demand: Demand) -> bool:
-    """Return whether a demand has an amount or a latency."""
+    """Return True if a demand has an amount or a latency."""
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
 
 
@@ -517,9 +517,9 @@ def _demand(
 
 
 def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0) -> list[str]:
-    """Return an equation and its inputs, those of nested equations below them.
+    """Return an equation and its inputs as lines, nested equations indented below them.
 
-    `unit` is that of the term's value.
+    `unit` is the symbol of the unit of the term's value.
     """
     stated = term.is_arithmetic and len(term.inputs) == 1
     equation = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
@@ -539,7 +539,7 @@ def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0
 
 
 def symbol_of(term: Term, parameter: str, unit: str) -> str:
-    """Return the symbol of the unit of a term's input, empty for a number.
+    """Return the symbol of the unit of a term's input; empty for a number.
 
     The formula sheet states it; operands of a sum have the `unit` of the term's value, and so has
     the first factor of a product.
@@ -557,7 +557,7 @@ def unit_of(demand: Demand) -> Unit:
 
 
 def _limits(demand: Demand) -> list[str]:
-    """Return what limits a demand besides its amount."""
+    """Describe the limits of a demand other than its amount."""
     parts = []
     if float(demand.operations) > 0.0:
         parts.append(f"{count(float(demand.operations))} operations")
@@ -588,7 +588,10 @@ def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
 def input_of(
     label: str, value: float, known: tuple[Origin, ...]
 ) -> tuple[str, Unit | None, Origin | None]:
-    """Return the name, unit and origin of an input of an equation."""
+    """Return the name, unit and origin of an input of an equation.
+
+    `label` is its name with the unit in brackets.
+    """
     name, _, rest = label.partition(" [")
     origin = find(known, label, value)
     unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)
@@ -596,7 +599,7 @@ def input_of(
 
 
 def origin_texts(origin: Origin | None) -> list[str]:
-    """Return where a figure comes from; nothing where that is unknown, or no key of a file."""
+    """Return the key or profile that a value comes from, with its source; empty if unknown."""
     if origin is None:
         return []
     if origin.source is None:
@@ -624,7 +627,7 @@ _COMPUTE: Final = frozenset({Resource.CPU, Resource.GPU})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermRow:
-    """A number on the way to another: what it belongs to, its unit, and where it comes from."""
+    """One value of an explanation: its owner (`of`), its unit, and its equation or source."""
 
     kind: str
     of: str
@@ -635,13 +638,13 @@ class TermRow:
 
 
 def terms(prediction: Prediction, path: str | None = None) -> tuple[TermRow, ...]:
-    """Return the numbers of an explanation one by one; raises as `document`."""
+    """Return the values of an explanation one by one; raises `UnknownName` as `document` does."""
     metrics = select("step_time_s" if path is None else path)
     return (*_figure_terms(prediction, metrics), *_terms_behind(prediction, metrics))
 
 
 def _table(prediction: Prediction, path: str | None) -> Table:
-    """Return every term in SI units."""
+    """Return a row for each value of an explanation, in SI units."""
     rows = tuple(
         (term.kind, term.of, term.name, term.value, _unit_symbol(term.unit), term.source)
         for term in terms(prediction, path)
@@ -687,7 +690,7 @@ def _figure_terms(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterat
 
 
 def _terms_behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[TermRow]:
-    """Yield items for memory and the bill, demands and parts for times."""
+    """Yield the values behind metrics: items of memory and cost, or demands and parts of a step."""
     starts = {metric.name.partition(".")[0].removesuffix("_bytes") for metric in metrics}
     if not starts.isdisjoint(_MEMORY):
         yield from _item_terms(prediction, starts)
@@ -764,7 +767,7 @@ def _demand_term(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Itera
 def _input_terms(term: Term, of: str, known: tuple[Origin, ...], own: str) -> Iterator[TermRow]:
     """Yield the inputs of an equation; after a nested value, the inputs of its equation.
 
-    `own` is the unit of the term's value.
+    `of` is what the term belongs to, `own` the symbol of the unit of its value.
     """
     for parameter, given in term.inputs.items():
         value = plain(given)

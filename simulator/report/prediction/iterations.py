@@ -1,4 +1,4 @@
-"""The explanation of a service: the parts of an iteration, and what bounds a request."""
+"""The explanation of a service: the parts of an iteration, and the times of a request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.units import BYTE, SECOND, show
 
 
 def document(prediction: ServicePrediction) -> Document:
-    """Return what an iteration is made of, or the time of batches of a model that writes none."""
+    """Return the parts of an iteration as a document; batch times for models without tokens."""
     service = prediction.service
     if service.one_pass is None:
         from simulator.predict import pass_of
@@ -64,7 +64,7 @@ def _iterations_document(prediction: ServicePrediction, work: ForwardPass) -> Do
 
 
 def iterations(prediction: ServicePrediction) -> dict[str, Iteration]:
-    """Return typical iterations by what they hold: decoding alone, and with a prompt."""
+    """Return typical iterations by label: decoding alone, and with the prefill of a prompt."""
     load, answered = prediction.service.load, prediction.answered
     decoding = 1 if answered is None else max(1, round(answered.batch))
     prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
@@ -84,9 +84,9 @@ def iterations(prediction: ServicePrediction) -> dict[str, Iteration]:
 
 
 def parts(work: ForwardPass, each: Iteration) -> dict[str, float]:
-    """Return the times of the parts of an iteration, which add up to it [s].
+    """Return the times of the parts of an iteration, whose sum is its time [s].
 
-    Each part is the difference that it makes: an iteration with it less one without.
+    Each part is the time of an iteration with only this part, minus that of an empty iteration.
     """
     empty = work.seconds(Iteration())
     tokens = work.seconds(Iteration(prefill_tokens=each.prefill_tokens + each.decoding))
@@ -156,7 +156,7 @@ def _cache(prediction: ServicePrediction, work: ForwardPass) -> Iterator[str]:
 
 
 def _sources(figures: ServingFigures) -> Iterator[str]:
-    """Yield each source once, with the figures that it gives."""
+    """Yield each source once, with the values that it gives."""
     by_source: dict[str, list[str]] = {}
     for name, source in figures.sources.items():
         cited = f"{source.reference}, {source.date}"
@@ -188,7 +188,7 @@ def _batches_document(prediction: ServicePrediction, work: BatchPass) -> Documen
 
 
 def _batches(most: int, work: BatchPass) -> Iterator[tuple[int, float, float]]:
-    """Yield batches by powers of two, and the largest."""
+    """Yield size, time [s] and samples/s of batches: powers of two up to `most`, and `most`."""
     size = 1
     while True:
         time = work.seconds(Iteration(prefill_tokens=size))

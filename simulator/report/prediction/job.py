@@ -1,4 +1,4 @@
-"""The answer of ``plan simulate`` about a job: on one screen, or with everything (``--full``)."""
+"""The report of ``plan simulate`` on a job: one screen, or all details (``--full``)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def document(
     observed: Explained | None = None,
     every: int | None = None,
 ) -> Document:
-    """Return the answer about a job; parameters as for `report.prediction.document`."""
+    """Return the prediction of a job as a document; see `report.prediction.document`."""
     scenario = prediction.scenario
     steps = actions_section(found, prediction)
     body = _full(prediction, steps) if full else _short(prediction, steps)
@@ -132,7 +132,7 @@ def document(
 def actions_section(
     found: Sequence[Action] | Sequence[ServiceAction] | None, base: Prediction | ServicePrediction
 ) -> tuple[Section, ...]:
-    """Return what to do next, best first; nothing if it was not looked for."""
+    """Return a section with recommended actions, best first; empty if `found` is None."""
     if found is None:
         return ()
     from simulator.report.prediction.actions import action_texts
@@ -141,7 +141,7 @@ def actions_section(
 
 
 def actions_object(found: Sequence[Action] | Sequence[ServiceAction] | None) -> dict[str, Any]:
-    """Return the actions for the object of ``--json``; nothing if they were not looked for."""
+    """Return the actions as an entry of the ``--json`` object; empty if `found` is None."""
     if found is None:
         return {}
     from simulator.report.prediction.actions import action_objects
@@ -188,7 +188,7 @@ def _full(prediction: Prediction, steps: tuple[Section, ...]) -> tuple[Section, 
 
 
 def _step(prediction: Prediction) -> tuple[Rows, Bars] | tuple[()]:
-    """Return the mean step and its parts; nothing where samples only pass through."""
+    """Return the mean step and its parts; empty for a job that only prepares data."""
     scenario, timing = prediction.scenario, prediction.timing
     if scenario.job.mode is Mode.PREPARE:
         return ()
@@ -246,7 +246,7 @@ def _speed(prediction: Prediction) -> str:
 
 
 def _tokens(prediction: Prediction) -> str:
-    """Return rates of a language model; nothing for other jobs."""
+    """Describe the token rates of a language model; empty for other jobs."""
     if number_at(prediction, "tokens_per_s") is None:
         return ""
     digits, device = digits_of(prediction, "tokens_per_s"), device_word(prediction)
@@ -278,7 +278,7 @@ def _run(prediction: Prediction) -> str:
 
 
 def _epochs(prediction: Prediction) -> str:
-    """Return the length of the run: epochs, or steps where it ends within one."""
+    """Describe the length of the run: epochs, or steps if it is shorter than an epoch."""
     ratio = prediction.total_steps / max(1, prediction.steps_per_epoch)
     if prediction.scenario.job.mode is not Mode.TRAIN:
         return f"{prediction.scenario.job.dataset.samples * max(1.0, ratio):,.0f} samples"
@@ -299,7 +299,7 @@ def _busy(prediction: Prediction) -> str:
 
 
 def _vcpus(prediction: Prediction) -> str:
-    """Return how many vCPUs are missing; nothing where they are enough."""
+    """Describe the shortage of vCPUs; empty if there is none."""
     need = prediction.cpu_need
     if need is None or need.short <= 0.0:
         return ""
@@ -351,7 +351,7 @@ def _cost(prediction: Prediction) -> str:
 
 
 def _energy(prediction: Prediction) -> str:
-    """Return the energy of the run, its price and emissions; nothing if not asked for."""
+    """Describe energy, price and emissions of the run; empty without ``[energy]``."""
     plan, energy = prediction.scenario.energy, prediction.energy
     if plan is None:
         return ""
@@ -390,7 +390,7 @@ def _change(share: float) -> str:
 
 
 def _short_warnings(prediction: Prediction) -> Iterator[str]:
-    """Yield the first warnings that nothing else says already, without long lists."""
+    """Yield the first warnings that are not reported elsewhere, with long lists removed."""
     kept = [text for text in prediction.warnings if not text.startswith(_REPEATED)]
     for text in kept[:MAX_WARNINGS]:
         yield _LISTS.sub(lambda found: found[0] if len(found[0]) < MAX_LIST else "", text)
@@ -492,7 +492,7 @@ def _memory(what: str, fit: MemoryFit | HostRam) -> tuple[Section, ...]:
 
 
 def item_table(fit: MemoryFit | HostRam, *extra: Row) -> Table | None:
-    """Return the items of a memory by name, and further rows below them."""
+    """Return a table of the items of a memory, with the rows `extra` below them."""
     items = [
         (printable(name).replace("_", " "), show(size, BYTE))
         for name, size in fit.items.items()
@@ -513,7 +513,7 @@ def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
 
 
 def training_log_table(prediction: Prediction, every: int) -> Table:
-    """Return what a training loop that reports every `every` steps prints, as far as simulated."""
+    """Return the log lines that a training loop prints every `every` steps, as far as simulated."""
     lines = [
         (f"step {done:,}", show(time, SECOND), f"{count(rate)} samples/s")
         for done, time, rate in training_log(prediction, every)
@@ -534,7 +534,7 @@ def assumption_texts(assumptions: Sequence[Assumption]) -> Iterator[str]:
 def as_object(prediction: Prediction) -> dict[str, Any]:
     """Return the object of ``--json``: every metric by its dotted path, nested, in SI units.
 
-    Null: does not apply, or has no finite value. ``utilization`` lists the scenario's resources.
+    Null: not applicable, or not finite. ``utilization`` lists the scenario's resources.
     """
     tree: dict[str, Any] = {
         "schema": SCHEMA,
@@ -555,14 +555,14 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
 
 
 def place(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
-    """Put a value into nested dictionaries under a path."""
+    """Set a value in nested dictionaries under a path."""
     for name in path[:-1]:
         tree = tree.setdefault(name, {})
     tree[path[-1]] = value
 
 
 def _plain(value: Value) -> object:
-    """Return a value as Python's own type, without subclasses."""
+    """Convert a value to a JSON-serializable type, without subclasses."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -573,7 +573,7 @@ def _plain(value: Value) -> object:
 
 
 def assumption_object(assumption: Assumption) -> dict[str, object]:
-    """Return an assumption with its source as plain values."""
+    """Return an assumption with its source as a JSON-serializable dict."""
     source = assumption.source
     return {
         "what": assumption.what,

@@ -1,4 +1,4 @@
-"""What explains an observation of the real job (``--observed``)."""
+"""The section on a measurement of the real job (``--observed``) and its possible causes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNLIKELY: Final = 2.0
 
 
 def sections(found: Explained) -> tuple[Section, ...]:
-    """Return the section on an observation: the possible single causes, likeliest first."""
+    """Return a section with the possible single causes of a measurement, most plausible first."""
     seen, expected = (_shown(found, value) for value in (found.observed, found.predicted))
     metric = FIGURES.get(found.metric, found.metric)
     title = "Observation"
@@ -80,7 +80,7 @@ def _shown(found: Explained, value: float) -> str:
 
 
 def as_object(found: Explained) -> dict[str, Any]:
-    """Return the observation and its explanations as plain values."""
+    """Return the measurement and its explanations as a JSON-serializable dict."""
     return {
         "metric": found.metric,
         "observed": found.observed,

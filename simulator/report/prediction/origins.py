@@ -1,4 +1,4 @@
-"""Where the inputs of an equation come from: the scenario's figures with their sources."""
+"""Origins of the inputs of an equation: the values of a scenario with their sources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAYS_NOTHING = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A figure of the scenario: its dotted `path`, `owner`'s name, value, unit and source."""
+    """A value of a scenario: dotted `path`, name of its `owner`, value, unit and source."""
 
     path: str
     owner: str
@@ -37,12 +37,12 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """Last part of the path."""
         return self.path.rsplit(".", maxsplit=1)[-1]
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """Return all numbers of a scenario, each with its source, also of keys left out."""
+    """Return all numbers of a scenario with their sources, including those of defaults."""
     assumed = {
         left_out[1]: note.source
         for note in scenario.notes
@@ -55,16 +55,18 @@ def origins(scenario: Scenario) -> tuple[Origin, ...]:
 
 
 def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
-    """Return the figure an input was taken from: the same value under a name that shares a word.
+    """Return the value that an input was taken from; None if there is none.
+
+    It has the same value, and its name shares a word with the label.
 
     Parameters
     ----------
     known : tuple of Origin
-        What `origins` returned.
+        Result of `origins`.
     label : str
         Name of the input, with or without a unit in brackets.
     value : float
-        What the equation was given.
+        Value of the input.
     """
     wanted = _words(label)
     same = [o for o in known if math.isclose(o.value, value, rel_tol=1e-12) and value != 0.0]
@@ -81,7 +83,7 @@ def _words(label: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """The unit and source of a field, and the sources of the fields within it."""
+    """Unit and source of a field, and the sources of its nested fields."""
 
     unit: Unit | None = None
     source: Source | None = None
@@ -156,13 +158,13 @@ _OF_MEMORY: Final = frozenset({Part.HOST_RAM, Part.GPU_MEMORY})
 
 
 def resting(prediction: Prediction, metrics: Sequence[Metric]) -> tuple[Assumption, ...]:
-    """Return the assumptions that affect at least one of the metrics, in their order."""
+    """Return the assumptions that affect at least one of the metrics, in order."""
     parts = frozenset[Part]().union(*(_parts(prediction, metric.name) for metric in metrics))
     return tuple(one for one in prediction.assumptions if not one.bears_on or one.bears_on & parts)
 
 
 def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
-    """Return the parts of a prediction that a metric is made of."""
+    """Return the parts of a prediction that a metric depends on."""
     for start, parts in _MEMORY.items():
         if name.startswith(start):
             return parts
@@ -173,7 +175,7 @@ def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
 
 
 def _exposed(prediction: Prediction) -> frozenset[Part]:
-    """Return the parts that the mean step is made of, without hidden work."""
+    """Return the parts of a prediction that the mean step depends on, without hidden work."""
     split, step = prediction.timing.split, prediction.timing.step_time.mean
     return frozenset(
         part

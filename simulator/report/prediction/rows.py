@@ -1,4 +1,4 @@
-"""Rows on a job: its settings, run, tokens and cost, as terminal reports and pages share them."""
+"""Rows on a job shared by terminal reports and pages: settings, run, tokens and cost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NEGLIGIBLE: Final = 1e-5
 
 
 def hidden_exchange(timing: Timing) -> str:
-    """Return the communication that overlaps with compute; empty if negligible."""
+    """Describe the communication that overlaps with compute; empty if negligible."""
     hidden = timing.hidden_communication
     if hidden <= NEGLIGIBLE * timing.step_time.mean:
         return ""
@@ -54,7 +54,7 @@ def hidden_exchange(timing: Timing) -> str:
 
 
 def band(prediction: Prediction, name: str) -> str:
-    """Return the 80% interval of a metric in brackets; empty without one."""
+    """Return the 80% interval of a metric in parentheses; empty if it has none."""
     ends = prediction.interval.get(name)
     if ends is None:
         return ""
@@ -65,12 +65,12 @@ def band(prediction: Prediction, name: str) -> str:
 
 
 def parts(split: StepSplit) -> list[tuple[str, float]]:
-    """Return the exposed parts of a step by name [s]."""
+    """Return name and time of the exposed parts of a step [s]."""
     return [(field.name, getattr(split, field.name)) for field in fields(split)]
 
 
 def run_rows(prediction: Prediction, *, full: bool = True) -> list[Row]:
-    """Return the throughput and the times of the whole run; if `full`, to all digits."""
+    """Return rows on throughput and times of the run; with `full` to all digits and with bounds."""
     timing, bounds = prediction.timing, prediction.bounds
     batch, many = batch_called(prediction.scenario), batches_called(prediction.scenario)
 
@@ -104,14 +104,14 @@ def run_rows(prediction: Prediction, *, full: bool = True) -> list[Row]:
 
 
 def _value(prediction: Prediction, name: str, *, full: bool) -> str:
-    """Return a metric: to all digits and bare, or with its interval and to its precision."""
+    """Format a metric: with `full` to all digits, else with its interval and matching digits."""
     if not full:
         return numbers.known(prediction, name)
     return numbers.figure(number_at(prediction, name), select(name)[0].unit)
 
 
 def token_rows(prediction: Prediction) -> list[Row]:
-    """Return metrics of language models; none for other jobs."""
+    """Return rows on the metrics of a language model; empty for other jobs."""
     each = device_called(prediction.scenario)
     if number_at(prediction, "tokens_per_s") is None:
         return []
@@ -139,7 +139,7 @@ def _break_even(epochs: float) -> str:
 
 
 def cost_rows(prediction: Prediction, *, full: bool = True) -> list[Row]:
-    """Return the cost of machines and of the run; if `full`, also of a step, to all digits."""
+    """Return rows on the cost of machines and run; with `full` also per step, to all digits."""
     cost, scenario = prediction.cost, prediction.scenario
     batch, bill = batch_called(scenario), prediction.in_all
     rows: list[Row] = []
@@ -172,7 +172,7 @@ def cost_rows(prediction: Prediction, *, full: bool = True) -> list[Row]:
 
 
 def _electricity_rows(prediction: Prediction) -> list[Row]:
-    """Return energy, electricity and emissions of the run; nothing without [energy]."""
+    """Return rows on energy, electricity and emissions of the run; empty without ``[energy]``."""
     plan, energy = prediction.scenario.energy, prediction.energy
     if plan is None:
         return []
@@ -193,7 +193,7 @@ def _electricity_rows(prediction: Prediction) -> list[Row]:
 
 
 def unpriced(scenario: Scenario) -> str:
-    """Return the machines without a price for this purchase, with the prices that they have."""
+    """Describe the machines without a price for this purchase, and the prices that they have."""
     named = list[str]()
     for host in _without_price(scenario):
         kinds = tuple(dict.fromkeys(str(price.purchase) for price in host.prices))
@@ -203,7 +203,7 @@ def unpriced(scenario: Scenario) -> str:
 
 
 def ways_to_price(scenario: Scenario) -> str:
-    """Return the keys that would give a bill."""
+    """Describe the keys to set so that the cost is known."""
     bought = all(host.capex is not None for host in _without_price(scenario))
     owned = ', or cost.purchase = "owned"' if bought else ""
     return f"set cost.price{owned}"
@@ -215,7 +215,7 @@ def _without_price(scenario: Scenario) -> list[Host]:
 
 
 def metric_table(prediction: Prediction) -> Table:
-    """Return every metric with a single value: name, SI value, unit, P10 and P90."""
+    """Return every metric with a single value: name, value in SI units, unit, P10 and P90."""
     rows: list[tuple[Cell, ...]] = []
     for metric in JOB_METRICS:
         value = metric.get(prediction)
@@ -228,7 +228,7 @@ def metric_table(prediction: Prediction) -> Table:
 
 
 def store_rows(prediction: Prediction) -> Iterator[Row]:
-    """Yield the cost of storage, its prices, and unknown charges; nothing without stores."""
+    """Yield rows on the cost of storage, its prices, and unknown charges; none without stores."""
     bill = prediction.storage
     if not bill.terms and not bill.missing:
         return
@@ -250,12 +250,12 @@ def store_rows(prediction: Prediction) -> Iterator[Row]:
 
 
 def bill_in_all(prediction: Prediction, whole: str) -> str:
-    """Return the whole bill as text; 'at least' where charges of stores are unknown."""
+    """Return the text of the total cost; with 'at least' if charges of stores are unknown."""
     return f"at least {whole}" if whole and prediction.storage.missing else whole
 
 
 def store_share(prediction: Prediction) -> str:
-    """Return the share of storage in the bill, as the end of a sentence; empty if none."""
+    """Describe the cost of storage as the end of a sentence; empty if it is zero."""
     bill = prediction.storage
     if bill.missing:
         return "; plus storage, whose price is partly unknown"
@@ -276,7 +276,7 @@ _THREADS: Final = {LoaderKind.TF_DATA: "threads", LoaderKind.DALI: "threads"}
 
 
 def setting_rows(scenario: Scenario) -> list[tuple[str, str]]:
-    """Return rows of the settings: a label and a text."""
+    """Return the settings of a job as rows of label and text."""
     trainers = scenario.cluster.trainers
     others = [group for group in scenario.cluster.groups if group is not trainers]
     return [
@@ -302,7 +302,7 @@ def _machine(group: Group) -> str:
 
 
 def machine_called(host: Host, devices: int) -> str:
-    """Return a machine with its parts, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
+    """Describe a machine with `devices` GPUs, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
     parts = []
     if host.gpu is not None and devices:
         parts.append(f"{devices} x {short_name(host.gpu.name).upper()}")

@@ -1,4 +1,4 @@
-"""The answer of ``plan simulate`` about a service: SLO, latencies, rates, memory and cost."""
+"""The report of ``plan simulate`` on a service: SLO, latencies, rates, memory and cost."""
 
 from __future__ import annotations
 
@@ -108,16 +108,16 @@ def document(
     *,
     full: bool = False,
 ) -> Document:
-    """Return the answer about a service.
+    """Return the prediction of a service as a document.
 
     Parameters
     ----------
     prediction : ServicePrediction
-        With its intervals.
+        The prediction with its intervals.
     found : sequence of ServiceAction, optional
-        Changes that help, best first; without it nothing is said of them.
+        Recommended changes, best first; if None, the section is left out.
     full : bool
-        Show all assumptions with their sources.
+        Include all assumptions with their sources.
     """
     service = prediction.service
     return Document(
@@ -139,7 +139,7 @@ def document(
 
 
 def setting_rows(service: Service) -> list[tuple[str, str]]:
-    """Return rows of the settings: machines, model, engine, load, SLO."""
+    """Return the settings of a service as rows: machines, model, engine, load, SLO."""
     group, serving = service.group, service.serving
     gpu = "" if group.host.gpu is None else short_name(group.host.gpu.name).upper()
     machine = machine_called(group.host, group.gpus_per_host)
@@ -163,7 +163,7 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
 
 
 def engine_called(serving: Serving, gpu: str) -> str:
-    """Return an engine with its settings."""
+    """Describe an engine with its settings; `gpu` is the name of its devices."""
     replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
     spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
     if serving.attention_groups > 1:
@@ -181,7 +181,7 @@ def engine_called(serving: Serving, gpu: str) -> str:
 
 
 def batches_called(rules: Dynamic, most: int) -> str:
-    """Return the batching rules in words."""
+    """Describe the rules of dynamic batching; `most` is the maximum batch size."""
     if math.isinf(rules.delay):
         return f"batches of {most:,}, full ones only"
     preferred = f", {' or '.join(map(str, rules.preferred))} preferred" if rules.preferred else ""
@@ -190,13 +190,13 @@ def batches_called(rules: Dynamic, most: int) -> str:
 
 
 def scaling_called(rules: Autoscaling) -> str:
-    """Return the rules of autoscaling in words."""
+    """Describe the rules of autoscaling."""
     target, delay = f"{rules.target:g} requests in flight each", show(rules.delay, SECOND)
     return f"{rules.least} to {rules.most} replicas for {target}; start-up takes {delay}"
 
 
 def load_called(service: Service) -> str:
-    """Return the load of a service in words."""
+    """Describe the load of a service."""
     load, ways = service.load, service.load.arrivals
     if isinstance(ways, Trace):
         return f"a trace of {len(ways.arrivals):,} requests"
@@ -245,14 +245,14 @@ def _lengths(lengths: Lengths, what: str) -> str:
 
 
 def limits_called(service: Service) -> str:
-    """Return the SLO in words."""
+    """Describe the SLO of a service."""
     limits = [f"{_LIMITS[name]} {show(time, SECOND)}" for name, time in service.slo.limits.items()]
     share = f"{significant(PERCENT * service.slo.share, 3)}%"
     return f"{', '.join(limits)} for {share} of requests"
 
 
 def verdict(prediction: ServicePrediction) -> str:
-    """Return whether a service fits, keeps up and meets its SLO, and its capacity."""
+    """Describe whether a service fits, keeps up and meets its SLO, and its capacity."""
     saturation, service = prediction.saturation, prediction.service
     if saturation is None:
         return "Does not fit: the model exceeds the memory of its devices."
@@ -279,7 +279,7 @@ def verdict(prediction: ServicePrediction) -> str:
 
 
 def _most_missed(answered: Answered, wanted: float) -> str:
-    """Return the limit that most requests miss; empty if there is only one."""
+    """Describe the limit that most requests miss; empty if there is only one limit."""
     if len(answered.within) == 1:
         return ""
     name = min(answered.within, key=lambda each: answered.within[each])
@@ -287,7 +287,7 @@ def _most_missed(answered: Answered, wanted: float) -> str:
 
 
 def kept_share(share: float, wanted: float) -> str:
-    """Return a share of requests in whole per cent; in tenths where more than 99% are wanted.
+    """Format a share of requests in whole percent; in tenths if more than 99% are `wanted`.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def latency_table(prediction: ServicePrediction) -> Table | None:
 
 
 def latencies_of(service: Service) -> dict[str, str]:
-    """Return the latencies of tables of choices, by their heading."""
+    """Return the latencies in tables of choices: names such as ``first_token`` by column head."""
     if service.one_pass is not None:
         return {"latency p99": "end_to_end"}
     return {"TTFT p99": "first_token", "TPOT p99": "per_token"}
@@ -338,7 +338,7 @@ def _digits(prediction: ServicePrediction, name: str) -> int:
 
 
 def rate_rows(prediction: ServicePrediction) -> Iterator[Row]:
-    """Yield rates, requests in the system, and utilization."""
+    """Yield rows on rates, requests in the system, and utilization."""
     answered, at_once = prediction.answered, prediction.service.one_pass is not None
     if answered is not None:
         kept = f"{significant(answered.goodput, 2)}/s within the SLO"
@@ -388,12 +388,12 @@ def _device_rows(prediction: ServicePrediction, answered: Answered) -> Iterator[
 
 
 def memory_title(prediction: ServicePrediction) -> str:
-    """Return the title of the memory of a device, with its capacity."""
+    """Return the title of the section on memory, with the capacity of a device."""
     return f"Memory per device, {show(prediction.memory.capacity, BYTE, 3)}"
 
 
 def memory_rows(prediction: ServicePrediction) -> Iterator[Row]:
-    """Yield the items in the memory of a device, with the tokens in the KV cache of a replica."""
+    """Yield a row on the memory of a device, with the tokens in the KV cache of a replica."""
     memory, at_once = prediction.memory, prediction.service.one_pass is not None
     names = {"graphs": "driver"} if at_once else {"cache": "KV cache"}
     items = [
@@ -406,7 +406,7 @@ def memory_rows(prediction: ServicePrediction) -> Iterator[Row]:
 
 
 def cost_rows(prediction: ServicePrediction) -> Iterator[Row]:
-    """Yield the cost of machines, tokens and requests."""
+    """Yield rows on the cost of machines, tokens and requests."""
     cost = prediction.cost
     if cost.per_second is None:
         yield "machines", "price unknown"
@@ -434,7 +434,7 @@ def _store(prediction: ServicePrediction) -> Table | None:
 
 
 def store_called(bill: StorageBill) -> str:
-    """Return the charges of a store for all requests, and those whose price is unknown.
+    """Describe the charges of a store for all requests, and the charges of unknown price.
 
     Parts of less than half a per cent are left out.
 
@@ -456,14 +456,14 @@ def store_called(bill: StorageBill) -> str:
 
 
 def _bill(prediction: ServicePrediction) -> Table | None:
-    """Return costs and energies next to each other, by what they are of."""
+    """Return a table of costs and energies, with one row for each unit of work."""
     costs, energies = dict(cost_rows(prediction)), dict(energy_rows(prediction))
     lines = [(of, costs.get(of, ""), energies.get(of, "")) for of in {**costs, **energies}]
     return grid(("", "cost", "energy"), lines, "<<<")
 
 
 def energy_rows(prediction: ServicePrediction) -> Iterator[Row]:
-    """Yield the power of the machines, and the energy of tokens and requests."""
+    """Yield rows on the power of the machines, and the energy of tokens and requests."""
     power, answered = prediction.energy.power, prediction.answered
     if power is None:
         if prediction.fits and not is_known(prediction.service.group):
@@ -480,7 +480,7 @@ def energy_rows(prediction: ServicePrediction) -> Iterator[Row]:
 def _work_rows(
     prediction: ServicePrediction, paths: Mapping[str, str], unit: Unit, times: float = 1.0
 ) -> Iterator[Row]:
-    """Yield figures that are known, `times` as large, with their intervals."""
+    """Yield rows on the metrics `paths` that are known, multiplied by `times`, with intervals."""
     values = service_figures(prediction)
     for label, path in paths.items():
         value = values.get(path)
@@ -497,7 +497,7 @@ def _quantity_band(
     *,
     named: bool = False,
 ) -> str:
-    """Return the 80% interval of a figure, `times` as large, in brackets."""
+    """Return the 80% interval of a metric, multiplied by `times`, in parentheses."""
     ends = prediction.interval.get(name)
     if ends is None or ends["p10"] == ends["p90"]:
         return ""
@@ -517,7 +517,7 @@ def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:
 
 
 def shown_links(shares: Mapping[str, float]) -> dict[str, float]:
-    """Return the links to show: all but a network that carries next to nothing, as of most chats.
+    """Return the links to show: without a network that carries almost no data, as in most chats.
 
     Examples
     --------
@@ -529,9 +529,9 @@ def shown_links(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def links_text(shares: Mapping[str, float]) -> str:
-    """Return links with the shares of the time in which they carry data.
+    """Describe links with the share of the time in which they carry data.
 
-    Of several those with less than half a per cent are left out; the busiest stays.
+    Links below half a percent are left out, except the busiest.
 
     Examples
     --------
@@ -553,7 +553,7 @@ def links_text(shares: Mapping[str, float]) -> str:
 
 
 def as_object(prediction: ServicePrediction) -> dict[str, Any]:
-    """Return the object of ``--json``: figures by their dotted paths, nested, in SI units."""
+    """Return the object of ``--json``: metrics by their dotted paths, nested, in SI units."""
     service = prediction.service
     tree: dict[str, Any] = {
         "schema": SCHEMA,
@@ -580,7 +580,7 @@ def as_object(prediction: ServicePrediction) -> dict[str, Any]:
 
 
 def as_table(prediction: ServicePrediction) -> Table:
-    """Return every figure in SI units, a row each, with its interval."""
+    """Return a row for each metric in SI units, with its interval."""
     rows = tuple(
         (name, value, *_ends(prediction.interval.get(name)))
         for name, value in service_figures(prediction).items()

@@ -1,9 +1,8 @@
-"""A simulated run as a Chrome trace, which Perfetto and ``chrome://tracing`` open.
+"""A simulated run as a Chrome trace, for Perfetto and ``chrome://tracing``.
 
-Every rank is a process with a thread for each of its lanes: compute, communication, copies,
-pin-memory thread, loader workers. Every other machine is a process too, and so is the machine that
-trains, with the steps and the utilization of its units as counters. ``otherData`` holds what the
-report says about the run.
+Every rank is a process with a thread for each lane: compute, communication, copies, pin-memory
+thread, loader workers. Every other machine is a process, too, and so is the training machine, with
+the steps, and the utilization of its units as counters. ``otherData`` holds the summary of the run.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ Event = dict[str, Any]
 
 
 def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
-    """Return the prediction's trace as an object in the Chrome trace event format.
+    """Return the trace of a prediction as a Chrome Trace Event object.
 
     Parameters
     ----------
     prediction : Prediction
-        With a trace; without one the file holds what the report says, and no events.
+        The prediction; without a trace the object has a summary and no events.
     """
     trace = prediction.timing.trace or Trace()
     part = part_of(trace)
@@ -62,13 +61,13 @@ def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
 
 
 def timeline_text(prediction: Prediction) -> str:
-    """Return the prediction's trace as JSON text."""
+    """Return the trace of a prediction as JSON text."""
     tree = as_chrome_trace(prediction)
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def counter_name(counter: Counter) -> str:
-    """Return the name of a unit's counter in the file, without its machine.
+    """Return the name of a unit's counter in the file, without the name of its machine.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def _word(word: str) -> str:
 
 
 def _processes(trace: Trace, home: str) -> list[str]:
-    """Return the training machine, the ranks by number, then the others in order of occurrence."""
+    """Return the training machine, the ranks by number, and others in order of occurrence."""
     others = dict.fromkeys(part.process for part in trace.slices)
     others |= dict.fromkeys(counter.machine for counter in trace.counters)
     others.pop(home, None)
@@ -96,7 +95,7 @@ def _processes(trace: Trace, home: str) -> list[str]:
 
 
 def _natural(text: str) -> list[tuple[str, int]]:
-    """Return a key that sorts worker 2 before worker 10."""
+    """Return a sort key that puts worker 2 before worker 10."""
     return [
         (word, -1) if number == "" else ("", int(number))
         for word, number in re.findall(r"(\D+)|(\d+)", text)
@@ -113,7 +112,7 @@ def _process_names(pids: Mapping[str, int], prediction: Prediction) -> Iterator[
 
 
 def _steps(part: Part, pid: int) -> Iterator[Event]:
-    """Yield steps of all ranks as bars, and their ends as instants."""
+    """Yield the steps as bars, and their ends as instant events."""
     trace, tid = part.trace, 0
     if not trace.ends:
         return
@@ -128,7 +127,7 @@ def _steps(part: Part, pid: int) -> Iterator[Event]:
 
 
 def _bars(slices: Sequence[Slice], pids: Mapping[str, int]) -> Iterator[Event]:
-    """Yield every lane as a thread; overlapping bars go to further threads of the same name."""
+    """Yield every lane as a thread; overlapping bars go to additional threads of the same name."""
     lanes: dict[tuple[int, str], list[Slice]] = {}
     for part in slices:
         name = part.track.removeprefix(f"{part.process} ")
@@ -148,7 +147,7 @@ def _place(lane: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _rows(slices: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the slices in rows of which each holds one at a time."""
+    """Return the slices in rows without overlaps."""
     rows: list[list[Slice]] = []
     free: list[float] = []
     for part in sorted(slices, key=lambda part: part.start):
@@ -213,7 +212,7 @@ def _about(prediction: Prediction, part: Part) -> dict[str, Any]:
 
 
 def _which(part: Part) -> str:
-    """Return in words which of the simulated steps the file holds."""
+    """Describe which of the simulated steps the file contains."""
     shown = len(part.trace.ends)
     if shown == part.simulated:
         return f"all {shown} simulated steps of the last simulated epoch"
@@ -264,7 +263,7 @@ FINEST: Final = parse("1 ns", SECOND)
 class Part:
     """A trace of at most `most` events.
 
-    `left_out` of its `simulated` steps come before those that it holds.
+    The first `left_out` of its `simulated` steps are not included.
     """
 
     trace: Trace
@@ -274,14 +273,14 @@ class Part:
 
 
 def part_of(trace: Trace, most: int = MOST) -> Part:
-    """Return the whole trace, or the last whole steps of the steady window if it is too long.
+    """Return the whole trace, or the last complete steady-state steps if it is too long.
 
     Parameters
     ----------
     trace : Trace
-        Of an epoch.
+        Trace of an epoch.
     most : int
-        Bars and changes of counters that may be kept; one step always is.
+        Maximum number of bars and changes of counters; one step is always included.
     """
     lean = replace(trace, samples=tuple(_changes(trace.samples)))
     steps = len(trace.ends)
@@ -292,9 +291,9 @@ def part_of(trace: Trace, most: int = MOST) -> Part:
 
 
 def _changes(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield the last sample of each instant, if its value differs from the one before.
+    """Yield the last sample of each instant, if its value differs from the preceding one.
 
-    Times are rounded to what a file tells apart.
+    Times are rounded to the resolution of the file.
     """
     last: dict[str, Sample] = {}
     said: dict[str, float] = {}
@@ -308,19 +307,19 @@ def _changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _is_new(sample: Sample, said: dict[str, float]) -> bool:
-    """Return whether a unit's value differs from the last one, and note it."""
+    """Return True if the value of a unit differs from its last one, and record it in `said`."""
     new = said.get(sample.unit) != sample.value
     said[sample.unit] = sample.value
     return new
 
 
 def rounded(time: Seconds) -> Seconds:
-    """Return a time in whole nanoseconds, as fine as Perfetto counts [s]."""
+    """Round a time to whole nanoseconds, the resolution of Perfetto [s]."""
     return round(time / FINEST) * FINEST
 
 
 def _first_kept(trace: Trace, most: int) -> int:
-    """Return the first step of those that are kept."""
+    """Return the first step to include so that at most `most` events remain."""
     starts = (trace.start, *trace.ends)
     events = [0] * (trace.last + 1)
     times = [part.start for part in trace.slices] + [sample.time for sample in trace.samples]
@@ -354,7 +353,7 @@ def _within(slices: Iterable[Slice], start: Seconds, end: Seconds) -> Iterator[S
 
 
 def _from(samples: Iterable[Sample], start: Seconds, end: Seconds) -> Iterator[Sample]:
-    """Yield samples of a span of time, after the values of the counters at its start."""
+    """Yield the samples within a span of time, preceded by the counters' values at its start."""
     before: dict[str, Sample] = {}
     inside: list[Sample] = []
     for sample in samples:

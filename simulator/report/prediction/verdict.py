@@ -1,4 +1,4 @@
-"""The verdict on a job in a sentence or two: whether it fits, its bottleneck, and why."""
+"""The verdict on a job in one or two sentences: whether it fits, its bottleneck, and why."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _NOUN: Final = {
 
 
 def verdict(prediction: Prediction) -> str:
-    """Return whether a job fits and what limits it."""
+    """Describe whether a job fits, and its bottleneck."""
     return f"{_fit(prediction)}{_speed(prediction)}"
 
 
 def marks(prediction: Prediction) -> Mapping[str, str]:
-    """Return remarks on resources and parts of a step by name, in agreement with the verdict.
+    """Return remarks on resources and parts of a step by name, consistent with the verdict.
 
-    The bottleneck is marked as such. Where a worker or process is the limit, which does one thing
-    after another, the resource on which it spends most of its time is marked instead.
+    The bottleneck is marked as such. If the serial work of a worker or process is the limit, the
+    resource on which it spends most of its time is marked instead.
     """
     timing = prediction.timing
     said = "bottleneck"
@@ -63,7 +63,7 @@ def marks(prediction: Prediction) -> Mapping[str, str]:
 
 
 def _full_enough(prediction: Prediction) -> bool:
-    """Return whether the verdict names the bottleneck resource, not an actor."""
+    """Return True if the verdict names the bottleneck resource rather than a worker or process."""
     timing = prediction.timing
     if timing.bottleneck == Resource.GPU or _serial(prediction) is not None:
         return timing.bottleneck == Resource.GPU
@@ -146,7 +146,7 @@ def _fed(prediction: Prediction, device: str) -> str:
 
 
 def _next(prediction: Prediction) -> str:
-    """Return the next bottleneck, if it is worth naming."""
+    """Describe the next bottleneck; empty if it is far from being one."""
     timing = prediction.timing
     behind = timing.next_bottleneck
     if behind is None:
@@ -194,7 +194,7 @@ def _use(timing: Timing, resource: str) -> float:
 
 
 def _slack(prediction: Prediction) -> str:
-    """Return what to change where nothing is full: more hardware would not help."""
+    """Describe what to change if no resource is full, so that more hardware would not help."""
     fullest = _fullest(prediction)
     if fullest is None:
         return ""
@@ -213,9 +213,10 @@ def _slack(prediction: Prediction) -> str:
 
 
 def _fullest(prediction: Prediction) -> float | None:
-    """Return the utilization of the busiest resource that may bind; None where it is full.
+    """Return the utilization of the busiest resource that may bind; None if it is full.
 
-    A device that waits for data may be busy for most of a step, and yet its suppliers bind.
+    A device that waits for data is excluded: it may be busy for most of a step, and still the
+    resources that supply the data bind.
     """
     timing, waits = prediction.timing, starved(prediction.timing.split)
     busy = [_use(timing, name) for name in timing.usage if not waits or name != Resource.GPU]
@@ -228,7 +229,7 @@ def _serial(prediction: Prediction) -> Cycle | None:
 
 
 def _of_cores(prediction: Prediction, name: str) -> str:
-    """Return a remark where threads are partly busy and yet their physical cores are full."""
+    """Describe that physical cores are full although their threads are partly idle; else empty."""
     timing = prediction.timing
     full = _cores_full(prediction)
     is_cpu = name.rpartition(".")[2] == Resource.CPU
@@ -238,7 +239,7 @@ def _of_cores(prediction: Prediction, name: str) -> str:
 
 
 def _cores_full(prediction: Prediction) -> float:
-    """Return the share of the cores' capacity in use: half of the threads may be nearly all."""
+    """Return the used share of the cores' capacity; half of the threads may use nearly all."""
     shares = [0.0]
     groups = prediction.scenario.cluster.groups
     for group in groups:
@@ -298,18 +299,18 @@ _CAUSES: Final = {
 
 
 def share(part: Part, prediction: Prediction) -> float:
-    """Return the share of a part in the mean step."""
+    """Return the time of a part as a share of the mean step."""
     timing = prediction.timing
     return part_time(part, timing.split) / timing.step_time.mean
 
 
 def part_labels(prediction: Prediction) -> dict[str, str]:
-    """Return labels of the parts of a step by the names of their fields, waits by their cause."""
+    """Return the labels of the parts of a step by field name; waits are labelled by their cause."""
     return {**parts_called(prediction.scenario), "other": f"waiting {_cause(prediction)}"}
 
 
 def bound_by(part: Part, prediction: Prediction, device: str) -> str:
-    """Return the part that binds with its share of a step, the throughput, and what to change."""
+    """Describe a part of the step that binds: its share, the throughput, and what to change."""
     timing = prediction.timing
     said = _BOUND[part].format(device=device, cause=_cause(prediction))
     if "program" in said:
@@ -333,7 +334,7 @@ def _links(part: Part, prediction: Prediction) -> str:
 
 
 def next_part(part: Part, prediction: Prediction) -> str:
-    """Return a part that would bind next, with its share of a step."""
+    """Describe the part of a step that would bind next, with its share."""
     said = _NEXT[part].format(cause=_cause(prediction))
     return (
         f"{said} ({share_known(share(part, prediction))} of a {batch_called(prediction.scenario)})"
@@ -341,7 +342,7 @@ def next_part(part: Part, prediction: Prediction) -> str:
 
 
 def _cause(prediction: Prediction) -> str:
-    """Return what the devices wait for other than data, communication and checkpoints."""
+    """Describe the cause of waits other than for data, communication and checkpoints."""
     times = {stage: prediction.timing.ledger.get(stage, 0.0) for stage in _CAUSES}
     longest = max(times, key=lambda stage: times[stage])
     if times[longest] >= prediction.timing.split.other / 2.0:
@@ -366,14 +367,14 @@ _DOES = {
 
 
 def serial_limit(prediction: Prediction) -> Cycle | None:
-    """Return the actor whose serial work limits the job, if the bottleneck is its; else None.
+    """Return the actor whose serial work limits the job; None if there is none.
 
     Parameters
     ----------
     prediction : Prediction
-        Of a job in which no resource is full: the bottleneck is then the resource on which the
-        actor spends most of its time, though it may idle itself. No actor is named where machines
-        of another group make batches too.
+        Prediction of a job in which no resource is full. The bottleneck is then the resource on
+        which the actor spends most of its time, even if it is mostly idle. The result is None if
+        machines of another group make batches, too.
     """
     scenario = prediction.scenario
     if scenario.job.remote is not None:
@@ -389,7 +390,7 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
 
 
 def makes(cycle: Cycle, prediction: Prediction) -> str:
-    """Return the actor and its verb, such as ``4 workers deliver``."""
+    """Describe an actor and its verb, such as ``4 workers deliver``."""
     if cycle.actor is Actor.PIN_MEMORY:
         return "the pin-memory thread delivers"
     policy = prediction.scenario.job.input.policy
@@ -410,12 +411,12 @@ def _actor(cycle: Cycle, prediction: Prediction) -> str:
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
-    """Return the actor's time per batch, where it goes, and what would help.
+    """Describe the actor's time per batch, its largest part, and what would help.
 
     Parameters
     ----------
     cycle, prediction :
-        As from `serial_limit`.
+        Result and argument of `serial_limit`.
     busy : str
         The utilization, such as ``the storage is 0% busy``.
     """
@@ -432,9 +433,10 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
 
 
 def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
-    """Return a worker's time per batch with its waits, if these show in the speed.
+    """Describe a worker's time per batch including waits; empty if waits don't matter.
 
-    The workers of a process take turns: each delivers one batch in as many steps as there are.
+    The workers of a process take turns: each delivers one batch in as many steps as there are
+    workers.
     """
     producers = prediction.scenario.job.input.policy.producers
     if cycle.actor is not Actor.WORKER or not producers:

@@ -29,9 +29,9 @@ def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
     Parameters
     ----------
     axes : Axes
-        What varies and how points are chosen.
+        Keys that vary, and how their values are combined or sampled.
     reader : CandidateReader
-        Knows the names that patterns match.
+        Provides the names that patterns match.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _marked(row: Iterable[tuple[Plain, ...]]) -> tuple[tuple[tuple[Plain, ...], 
 
 
 def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
-    """Return points in the unit cube, one column an axis; the same for the same seed."""
+    """Return samples in the unit cube, one column for each axis; reproducible by the seed."""
     from scipy.stats import qmc  # noqa: PLC0415 - takes long to import, and a grid needs none
 
     count, draws = axes.points or 0, np.random.default_rng(axes.seed)
@@ -125,7 +125,7 @@ def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
 
 
 def _values_at(axis: Axis, shares: NDArray[np.float64]) -> list[tuple[Plain, ...]]:
-    """Return the values of an axis at shares of its length, 0 to 1."""
+    """Return the values of an axis at relative positions from 0 to 1."""
     if axis.span is None:
         count = len(axis.values)
         return [axis.values[min(int(share * count), count - 1)] for share in shares]

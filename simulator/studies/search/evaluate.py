@@ -30,9 +30,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Candidates that one worker takes at once; `best` are their best figures, where known.
+    """Candidates evaluated by one worker in one task.
 
-    `reader` is that of their scenario, as a pickle.
+    `reader` is the pickled reader of their scenario, `best` are their known best cases by index.
     """
 
     reader: bytes
@@ -43,11 +43,11 @@ class Chunk:
 
     @staticmethod
     def of(reader: CandidateReader, *, seed: int = 0, intervals: bool = False) -> Chunk:
-        """Return a chunk without candidates, with the reader packed once for all others."""
+        """Return a chunk without candidates, with the pickled reader that all chunks share."""
         return Chunk(reader=pickle.dumps(reader), seed=seed, intervals=intervals)
 
     def key(self, content: str) -> str:
-        """Return the store's key of an outcome: contents, seed and whether it has intervals."""
+        """Return the key of an outcome in the store, from contents, seed and use of intervals."""
         return f"{content}-{self.seed}{'-intervals' if self.intervals else ''}"
 
 
@@ -55,9 +55,9 @@ class Chunk:
 class Bounded:
     """A candidate with its bounds, before it is predicted.
 
-    `best` no prediction undercuts; `expected` are the same figures with later epochs as they are
-    expected to settle, which nothing proves. `outcome` is there if nothing more needs to be known:
-    it was refused or does not fit.
+    No prediction is better than `best`; `expected` are the same metrics with the expected time of
+    later epochs, which is not a bound. `outcome` is set if no prediction is needed: the candidate
+    is refused or does not fit.
     """
 
     candidate: Candidate
@@ -68,7 +68,7 @@ class Bounded:
 
 
 def bound(chunk: Chunk) -> tuple[Bounded, ...]:
-    """Read every candidate of a chunk and say what is known of it at once."""
+    """Read every candidate of a chunk and return its bounds."""
     reader = _unpacked(chunk.reader)
     read = _read_candidates(reader, chunk.candidates)
     cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
@@ -83,7 +83,7 @@ def bound(chunk: Chunk) -> tuple[Bounded, ...]:
 def _read_candidates(
     reader: CandidateReader, candidates: Sequence[Candidate]
 ) -> list[Loaded | Outcome]:
-    """Scenarios for closed forms; where one spoils the lot, one after another."""
+    """Read the scenarios of candidates without uncertainty, one by one if they fail together."""
     try:
         found = reader.read_without_uncertainty([one.settings for one in candidates])
     except Exception:  # noqa: BLE001 - whose it is shows when they are read one by one
@@ -112,11 +112,11 @@ def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
 
 
 def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
-    """Return the best case of every candidate of a chunk with its later epochs simulated.
+    """Return tighter best cases of the candidates of a chunk, with one later epoch simulated.
 
-    Most of a run are its later epochs, so this is within a per mille of a prediction in most
-    searches, for less than half of its work. There are no figures where no epoch is a later one,
-    or where a candidate cannot be predicted; its prediction then says why.
+    Later epochs make up most of a run, so this is within 0.1% of a prediction in most searches, for
+    less than half of the work. The metrics are empty for runs of one epoch, and for candidates that
+    cannot be predicted; their prediction gives the reason.
     """
     reader = _unpacked(chunk.reader)
 
@@ -135,12 +135,12 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
 
 
 def closer_key(key: str) -> str:
-    """Return the store's key of a closer look at a candidate."""
+    """Return the key of a candidate's tighter best case in the store."""
     return f"{key}-later-epochs"
 
 
 def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
-    """Predict every candidate of a chunk; one that cannot be is an outcome too."""
+    """Predict every candidate of a chunk; failures are outcomes too."""
     reader = _unpacked(chunk.reader)
 
     def predicted(candidate: Candidate) -> Outcome:
@@ -152,7 +152,7 @@ def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
 
 
 def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
-    """Return the result of `work` on a candidate, or the reason of its failure."""
+    """Return the result of `work` on a candidate, or an outcome with the reason of its failure."""
     try:
         return work(candidate)
     except PlanError as error:
@@ -190,7 +190,7 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
 
 
 def shortages(prediction: Prediction) -> str:
-    """Return the memories that the job does not fit into; empty if it fits, or may."""
+    """Describe the memories that the job does not fit into; empty if it fits or may fit."""
     memories = {"host RAM": prediction.host_ram, "accelerator memory": prediction.memory}
     return "; ".join(
         f"{name}: needs {show(float(fit.total), BYTE)} of {show(float(fit.capacity), BYTE)}"
@@ -200,7 +200,7 @@ def shortages(prediction: Prediction) -> str:
 
 
 def plain(value: Value) -> Value:
-    """Convert a figure to built-in types, which a store returns unchanged."""
+    """Convert a metric to built-in types, which a store returns unchanged."""
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, str):

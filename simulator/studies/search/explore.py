@@ -39,27 +39,29 @@ from simulator.studies.search.workers import Lost, Workers, borrowed_workers
 FIRST_ROUND: Final = 16
 """Candidates of the usual first round; each later one takes twice as many, up to `MAX_ROUND`."""
 MAX_ROUND: Final = 128
-"""Candidates of a round: the more, the longer all workers are busy; the fewer, the less is
-looked at that a result of the same round would have ruled out."""
+"""Maximum number of candidates of a round.
+
+With more, workers are better used; with fewer, fewer candidates are predicted that a result of the
+same round would have excluded.
+"""
 NEAR_MISSES: Final = 2
-"""Of a round's candidates, how many are predicted before the others are compared with them."""
+"""Number of candidates of a round that are predicted before the others are compared with them."""
 
 
 class Rounds:
-    """The rounds of one search.
+    """Rounds of one search: which candidates to predict next, by their bounds and results so far.
 
     Parameters
     ----------
     least : array
-        A row for every candidate: the best each objective can be, less is better. Minus infinity:
-        anything is possible.
+        Best case of each candidate, one row each, less is better; minus infinity if unbounded.
     top : int, optional
-        Also keep all that could be among this number of best by the first objective.
+        Also predict candidates that could be among this number of best by the first objective.
     margin : float
-        Also keep all that could be so close to the front, as a share; below zero: give up what
-        could be better by no more than that.
+        Relative distance from the front up to which candidates are predicted too; if negative,
+        candidates that could be better by no more than this share are excluded.
     first : int
-        Candidates of the first round.
+        Number of candidates of the first round.
     """
 
     def __init__(
@@ -97,14 +99,14 @@ class Rounds:
 
     @property
     def compares(self) -> bool:
-        """Return whether a closer look at the round's candidates may spare predictions.
+        """True if tighter bounds of the round's candidates may save predictions.
 
-        Those of the first round are predicted before any is ruled out.
+        Those of the first round are predicted before any is excluded.
         """
         return len(self._found) > 0 and not self._whole
 
     def know(self, rows: Sequence[int], least: Sequence[Sequence[float]]) -> None:
-        """Tighten the bounds of some candidates after a closer look."""
+        """Tighten the bounds of the candidates `rows` to `least`."""
         nearer = np.array(least, dtype=float).reshape(-1, self.least.shape[1])
         chosen = list(rows)
         self.least[chosen] = np.maximum(self.least[chosen], nearer)
@@ -112,7 +114,7 @@ class Rounds:
     def closest(self) -> tuple[int, ...]:
         """Return the round's candidates to predict now, in their order; empty if none is left.
 
-        The others are compared with what these turn out to be.
+        The others are first compared with the results of these.
         """
         chosen = np.flatnonzero(self._chosen)
         left = chosen[self._wanted(self.least[chosen])]
@@ -125,7 +127,7 @@ class Rounds:
         return tuple(now)
 
     def tell(self, scores: Sequence[Sequence[float]]) -> None:
-        """Record predicted candidates that count, one row each."""
+        """Add the objectives of predicted candidates, one row each; exclude beaten ones."""
         found = np.array(scores, dtype=float).reshape(-1, self.least.shape[1])
         self._found = np.vstack([self._found, found])
         self.possible &= self._wanted(self.least)
@@ -134,7 +136,7 @@ class Rounds:
         return may_beat(least, self._found, top=self._top, margin=self._margin)
 
     def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
-        """Return the best by their bounds: the front of the bounds first, then the one behind."""
+        """Return the best candidates by their bounds: their front, then the next front."""
         chosen: list[int] = []
         while len(left) and len(chosen) < size:
             on_front = front(self.least[left])
@@ -152,7 +154,7 @@ class Rounds:
 
 
 def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]]) -> tuple[int, ...]:
-    """For every row of `least` the first name in `scores` whose row beats it; -1 if none does."""
+    """Return for every row of `least` the first index in `scores` that beats it, or -1."""
     names = np.array(sorted(scores), dtype=int)
     points = np.array([scores[name] for name in names], dtype=float)
     first = np.full(len(least), -1)
@@ -164,29 +166,31 @@ def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]])
 
 
 READ_AT_ONCE: Final = 2500
-"""Candidates that a worker reads and bounds as one task at most."""
+"""Maximum number of candidates that a worker reads and bounds as one task."""
 READ_IN_PARTS: Final = 8
-"""Tasks that reading is made of at least, so that all workers have some of it."""
+"""Minimum number of tasks to read all candidates, so that all workers are used."""
 READ_FIRST: Final = 16
-"""Candidates that are read before workers have started, for a first prediction to store."""
+"""Number of candidates read before workers have started, for first predictions to store."""
 EARLY_ROUNDS: Final = 2
-"""Of those that are read first, candidates that are predicted at once: those that seem best."""
+"""Number of these candidates, the best by their bounds, that are predicted at once."""
 PREDICTED_AT_ONCE: Final = 4
-"""Candidates that a worker predicts as one task at most; what it has finished is stored then."""
+"""Maximum number of candidates that a worker predicts as one task; its results are then stored."""
 ALIKE_AT_ONCE: Final = 8
-"""Largest number of similar candidates for one worker: they may differ after all."""
+"""Maximum number of similar candidates of one task, as they may differ after all."""
 TASKS_OF_A_ROUND: Final = 16
-"""Tasks that a round is made of at least, where it has as many candidates: one of them may take a
-hundred times as long as another, and all workers are to be busy to the end."""
+"""Minimum number of tasks of a round.
+
+One task may take a hundred times as long as another, and all workers should be busy to the end.
+"""
 NO_BOUNDS: Final[Mapping[int, Mapping[str, float]]] = {}
 UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
-"""Outcomes that are not stored: another time, another version or another search may do better."""
+"""States of outcomes that are not stored, as another run, version or search may differ."""
 READING_SHARE: Final = 0.05
-"""Reading and bounding a candidate, in predictions."""
+"""Work to read and bound a candidate, relative to a prediction."""
 LOOKUP_SHARE: Final = 0.5
-"""Simulating the later epochs of a candidate, in predictions."""
+"""Work to simulate a later epoch of a candidate, relative to a prediction."""
 NOT_STORED: Final = "not predicted in what is stored"
-"""Why a candidate that was wanted has no figures where only what is stored counts."""
+"""Reason of a wanted candidate without metrics if only stored outcomes are used."""
 
 TIME_AND_COST: Final = (
     Objective(metric="total_time_s", sense=Sense.MINIMIZE),
@@ -199,36 +203,36 @@ Judge: TypeAlias = Callable[[Candidate, Mapping[str, Value]], Mapping[str, Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to search candidates.
+    """Request to search candidates.
 
     Parameters
     ----------
     reader : CandidateReader
-        Reads the candidates' scenarios.
+        Reads the scenarios of candidates.
     candidates : tuple of Candidate
-        In the order in which outcomes come back; no index twice.
+        Candidates with distinct indices, in the order of the outcomes.
     objectives : tuple of Objective
-        What the Pareto front is over.
+        Objectives of the Pareto front.
     top : int, optional
-        Number of best candidates by the first objective to predict for sure.
+        Number of best candidates by the first objective that are predicted in any case.
     margin : float
-        Also be sure of those that are so much worse than the front, as a share; below zero: what
-        could be better by no more than that share need not be known.
+        Relative distance from the front up to which candidates are predicted too; if negative,
+        candidates that could be better by no more than this share are not predicted.
     first : int
-        Candidates that are predicted before any is ruled out.
+        Number of candidates that are predicted before any is excluded.
     exhaustive : bool
         Predict every candidate that can run.
     stored_only : bool
-        Predict nothing: what a store does not have stays unknown, for the reason `NOT_STORED`.
+        Predict nothing: candidates that are not in the store get the reason `NOT_STORED`.
     where : str
-        An expression over metrics and keys that a candidate must meet.
+        Condition on metrics and keys that a candidate must meet.
     seed : int
-        Of all random draws.
+        Seed of all random draws.
     intervals : bool
-        Work out intervals too.
+        Compute the 80% intervals of metrics.
     judge : callable, optional
-        A candidate's figures as they count for the objectives and the condition: never better
-        than those predicted, and in the same order.
+        Returns the metrics of a candidate by which objectives and condition are evaluated: never
+        better than those predicted, and in the same order.
     bounded : mapping of int to Bounded, optional
         Result of `bounds_of` for the candidates, by their index; they are not read again.
     """
@@ -250,9 +254,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Progress of a search: the share of the work that is `done`, and counts of candidates.
+    """Progress of a search: the finished share of the work `done`, and numbers of candidates.
 
-    `settled` ones are finished, `predicted` were worked out now and `stored` before.
+    `settled` candidates are finished, `predicted` ones were predicted now and `stored` ones before.
     """
 
     done: float
@@ -276,22 +280,22 @@ def explore(
     Parameters
     ----------
     request : Request
-        What is looked for, and among what.
+        Candidates, objectives and conditions of the search.
     workers : Workers, optional
-        Who does it; this process by default.
+        Executor of the predictions; this process by default.
     executor : concurrent.futures.Executor, optional
-        Instead of `workers`: any executor, which its owner shuts down.
+        Used instead of `workers`; its owner shuts it down.
     store : Store, optional
-        Answers what it has, and receives outcomes as they finish.
+        Store of outcomes: known ones are read from it, finished ones are added.
     progress : callable, optional
-        Called with the finished share.
+        Called with the progress of the search.
 
     Raises
     ------
     PlanError
-        If an objective or the condition is none.
+        If an objective or the condition is invalid.
     StoreError
-        If the store cannot be used; what was finished is in it.
+        If the store cannot be used; finished outcomes are in it.
     """
     keys = dict.fromkeys(key for c in request.candidates for key in c.settings)
     criteria = Criteria(request.objectives, request.where, tuple(keys))
@@ -312,10 +316,10 @@ def bounds_of(
     store: Store | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> dict[int, Bounded]:
-    """Return bounds of every candidate of a request without predicting it, by their index.
+    """Return bounds of every candidate of a request by its index, without a prediction.
 
-    For several requests with parts of the same candidates. A store is given predictions of a few
-    that seem good meanwhile, so that a search which is stopped early has done something.
+    They can be used for several requests with some of these candidates. A few promising candidates
+    are predicted and stored meanwhile, so that a search that is interrupted early is not lost.
     """
     criteria = Criteria(request.objectives)
     search = _Search(request, criteria, workers, store, progress or (lambda _: None))
@@ -325,7 +329,7 @@ def bounds_of(
 def _in_rounds(
     search: _Search, request: Request, criteria: Criteria, left: Sequence[Bounded]
 ) -> None:
-    """Predict what could still be wanted, and say of the others what beats them."""
+    """Predict the candidates that could be wanted; give the others a reason for their exclusion."""
     width = len(request.objectives)
     least = np.array([criteria.least(one.expected) for one in left], dtype=float)
     least = least.reshape(-1, width)
@@ -359,7 +363,7 @@ def _in_rounds(
 
 
 class _Search:
-    """The known outcomes and bounds of a search, and how to get more."""
+    """State of a search: known outcomes and bounds, and the workers and store that add more."""
 
     def __init__(
         self,
@@ -378,7 +382,7 @@ class _Search:
         self._read = self._looked = self._predicted = self._stored = self._given_up = 0
 
     def read(self) -> list[Bounded]:
-        """Return candidates that may run, with their best cases; the others are finished."""
+        """Return the candidates that may run, with their bounds; finish the others."""
         left = []
         for one in self.bounds():
             if one.outcome is not None:
@@ -390,7 +394,7 @@ class _Search:
         return left
 
     def bounds(self) -> list[Bounded]:
-        """Return bounds of all candidates, in their order."""
+        """Return the bounds of all candidates, in their order."""
         known = self._request.bounded
         if known is not None:
             self._read = len(self._all)
@@ -406,7 +410,7 @@ class _Search:
         return sorted(bounded, key=lambda one: place[one.candidate.index])
 
     def _read_parts(self) -> Iterator[tuple[Bounded, ...]]:
-        """Yield the candidates bounded: a few in this process at once, then all others."""
+        """Yield the bounds of candidates in parts: a few read in this process, then the others."""
         few = self._all[:READ_FIRST] if self._begins_early() else ()
         if few:
             yield bound(replace(self._chunk, candidates=few))
@@ -422,11 +426,11 @@ class _Search:
         )
 
     def _predict_early(self, part: Sequence[Bounded]) -> None:
-        """Store predictions of the best of the first part, as it seems, before others are read.
+        """Store predictions of the most promising candidates of the first part.
 
-        Few are wanted later, and one takes as long as reading hundreds: no other part has any.
-        Which candidates are wanted shows when all have been read, and does not depend on what was
-        predicted early, or on how often a search was stopped.
+        Only the first part: few candidates are wanted later, and a prediction takes as long as
+        reading hundreds. The candidates wanted do not depend on what is predicted early, or on
+        interruptions of the search.
         """
         if self._store is None or not self._begins_early():
             return
@@ -440,7 +444,7 @@ class _Search:
     def _work_out(
         self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
     ) -> None:
-        """Predict candidates, and store each as it is finished."""
+        """Predict candidates, and store each outcome when it is finished."""
         for part in self._answers(evaluate, _parts(candidates, at_once), 1.0, _died):
             told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
@@ -450,14 +454,14 @@ class _Search:
             self.tell()
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
-        """Return the figures of an outcome as the goal counts them."""
+        """Return the metrics of an outcome by which it is evaluated."""
         judge = self._request.judge
         if judge is None or outcome.status is not Status.PREDICTED:
             return outcome.figures
         return judge(outcome.candidate, outcome.figures)
 
     def look_closer(self, chosen: Sequence[Bounded]) -> list[Mapping[str, float]]:
-        """The best that candidates can be once their later epochs are known, in their order."""
+        """Return tighter best cases of candidates, with known later epochs, in their order."""
         first = {closer_key(one.key): one.candidate for one in reversed(chosen)}
         known = {} if self._store is None else self._store.found(first)
         new = {one.index: key for key, one in first.items() if key not in known}
@@ -479,7 +483,7 @@ class _Search:
         ]
 
     def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
-        """Predict some candidates: equal contents once, and none that the store has."""
+        """Predict candidates: equal contents only once, and none that is in the store."""
         first = {one.key: one.candidate for one in reversed(chosen) if one.key not in self._by_key}
         if self._store is not None:
             known = self._store.found(first)
@@ -494,7 +498,7 @@ class _Search:
         return [self._settle(one) for one in chosen]
 
     def give_up(self, one: Bounded, reason: str) -> None:
-        """Leave a candidate at the best it can be."""
+        """Finish a candidate without a prediction, for the given reason."""
         self.found[one.candidate.index] = Outcome(
             candidate=one.candidate,
             status=Status.SCREENED,
@@ -504,7 +508,7 @@ class _Search:
         )
 
     def tell(self, given_up: int | None = None) -> None:
-        """Record predicted candidates that count, one row each."""
+        """Report the progress; `given_up`: number of excluded candidates not yet finished."""
         self._given_up = self._given_up if given_up is None else given_up
         settled = len(self.found) + self._given_up
         count = len(self._all)
@@ -552,7 +556,12 @@ class _Search:
         *,
         best: Mapping[int, Mapping[str, float]] = NO_BOUNDS,
     ) -> Iterator[tuple[Answer, ...]]:
-        """Yield answers chunk by chunk; candidates of a chunk that kills workers go one by one."""
+        """Evaluate chunks of candidates on the workers and yield the results.
+
+        If workers die over a chunk, its candidates are retried one by one. `lost` returns the
+        result for a candidate that was given up, `weight` is the work of a candidate relative to a
+        prediction, and `best` are known best cases by index.
+        """
         chunks = [
             replace(
                 self._chunk,
@@ -580,10 +589,10 @@ def _parts(candidates: Sequence[Candidate], at_once: int) -> list[tuple[Candidat
 
 
 def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
-    """Group candidates whose later epochs are likely equal, so that one worker simulates them once.
+    """Group candidates whose later epochs are likely equal, so that a worker simulates one epoch.
 
-    Those whose later epochs are equal at best are likely to have the same one, as where they differ
-    in the store that data once came from. A worker that takes them together simulates it once.
+    Candidates with equal bounds of later epochs are likely to have equal epochs, for example if
+    they differ only in the store that the data is copied from.
     """
     alike: dict[float | None, list[Candidate]] = {}
     for one in chosen:
@@ -603,12 +612,12 @@ def _numbers(figures: Mapping[str, Value]) -> dict[str, float]:
 
 
 def _as_bounded(outcome: Outcome, key: str) -> Outcome:
-    """Return the outcome under the key that its candidate was bounded with.
+    """Return the outcome with the key of the candidate's bounds.
 
     Raises
     ------
     PlanError
-        If a file has changed since: a store must not hold figures under another file's key.
+        If a file has changed since: results must not be stored under the key of other contents.
     """
     if outcome.key not in ("", key):
         msg = (

@@ -23,11 +23,11 @@ _LAST: Final = ("status", "reason")
 
 
 def frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
-    """Return a pandas frame in the order of the outcomes.
+    """Return the outcomes as a pandas data frame, in their order, indexed by the candidate's index.
 
     Columns are the keys that vary, status, reason and the metrics by their dotted names, in SI
-    units; figures of a table have a column each, such as ``gpu_memory_bytes.items.activations``.
-    What is unknown is missing. The frame's index is the candidate's.
+    units; items of tables have one column each, such as ``gpu_memory_bytes.items.activations``.
+    Unknown values are missing.
     """
     names = column_names(outcomes)
     rows = [row(outcome, names) for outcome in outcomes]
@@ -35,7 +35,7 @@ def frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
 
 
 def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return the columns of a table of these outcomes, the candidate's index first."""
+    """Return the names of the columns of a table of outcomes, starting with the index."""
     keys = dict.fromkeys(key for outcome in outcomes for key in outcome.settings)
     there = {name for outcome in outcomes for name, _ in _flat(outcome)}
     known: list[str] = []
@@ -48,7 +48,7 @@ def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def row(outcome: Outcome, names: Sequence[str]) -> tuple[Cell, ...]:
-    """Return the cells of an outcome under some columns."""
+    """Return the cells of an outcome in the columns `names`."""
     cells: dict[str, Cell] = {
         _FIRST: outcome.candidate.index,
         **outcome.settings,
@@ -60,7 +60,7 @@ def row(outcome: Outcome, names: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _flat(outcome: Outcome) -> Iterator[tuple[str, Cell]]:
-    """Yield names and values of all known figures, those of tables one by one."""
+    """Yield names and values of all known metrics, with one entry for each item of a table."""
     for name, value in outcome.figures.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{item}", figure) for item, figure in value.items())
@@ -73,7 +73,7 @@ _NUMBERS: Final = re.compile(r"\d[\d,.]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A candidate on the front, and the indices of later ones with the very same objectives."""
+    """A candidate on the Pareto front, and the indices of later ones with equal objectives."""
 
     outcome: Outcome
     equal: tuple[int, ...] = ()
@@ -81,24 +81,24 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A reason for leaving candidates out, in the words of the first, with their number."""
+    """A reason for excluding candidates, as worded for the first one, and their number."""
 
     text: str
     count: int
 
 
 MAX_SHOWN: Final = 20
-"""Candidates of the front that a report prints."""
+"""Maximum number of candidates of the front that a report prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The answer of a search.
+    """Result of a search.
 
-    `values` are the distinct values that each key took. `front` is in order of the first
-    objective, `best` are the requested number of best by the first one alone. `near` are the
-    indices of those next to the front that are worse by no more than `margin`. `prices` say whose
-    listed prices are in the bills of these, where they hold and of what date.
+    `values` are the numbers of distinct values of each key. `front` is the Pareto front in order of
+    the first objective, `best` the requested number of best candidates by the first objective
+    alone. `near` are the indices of candidates worse than the front by at most `margin`. `prices`
+    are the listed prices in their bills, with region and date.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -112,18 +112,18 @@ class Findings:
 
     @property
     def counts(self) -> Mapping[Status, int]:
-        """Candidates by how far they got, all of `Status`."""
+        """Number of candidates by status."""
         found = Counter(outcome.status for outcome in self.outcomes)
         return {status: found[status] for status in Status}
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Keys all of whose values give the same figures, wherever two could be compared."""
+        """Keys whose values make no difference to the metrics in all comparable outcomes."""
         predicted = [o for o in self.outcomes if o.status is Status.PREDICTED]
         return tuple(key for key in self.values if _makes_no_difference(key, predicted))
 
     def reasons(self, status: Status) -> tuple[Reason, ...]:
-        """Return reasons of a status, the most common first; numbers in texts are ignored."""
+        """Return the reasons of a status, most common first; numbers in the texts are ignored."""
         told: dict[str, list[str]] = {}
         for outcome in self.outcomes:
             if outcome.status is status:
@@ -144,13 +144,13 @@ def findings(
     Parameters
     ----------
     outcomes : sequence of Outcome
-        All of them, as `explore` returns them.
+        All outcomes of the search, as `explore` returns them.
     objectives : sequence of Objective
-        What the front is over; the first one ranks.
+        Objectives of the Pareto front; the first one ranks.
     top : int, optional
-        How many of the best to name.
+        Number of best candidates to report.
     margin : float
-        Also name those so much worse than the front, as a share.
+        Relative distance from the front up to which candidates are reported too.
     """
     criteria = Criteria(objectives)
     predicted = [outcome for outcome in outcomes if outcome.status is Status.PREDICTED]

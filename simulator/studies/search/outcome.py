@@ -28,18 +28,18 @@ class Status(StrEnum):
     SCREENED = "screened"
     """Only bounded: even its best case is worse than what others were predicted to reach."""
     INFEASIBLE = "infeasible"
-    """It does not fit into memory, or breaks a limit that needs no simulation."""
+    """It does not fit into memory, or fails the condition of the search."""
     REFUSED = "refused"
-    """No sound scenario, or one that the model does not cover."""
+    """The scenario is invalid, or not covered by the model."""
     FAILED = "failed"
-    """Every worker on it died."""
+    """All workers that tried it died."""
     BUG = "bug"
     """An internal error: unforeseen, or a prediction that contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One point of a search: dotted keys of the scenario and their values, in order of the axes."""
+    """One variant of a scenario: dotted keys and their values, in order of the axes."""
 
     index: int
     settings: Mapping[str, Plain]
@@ -47,12 +47,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A candidate and what is known of it.
+    """Result for one candidate of a search.
 
-    `figures` are all metrics by name as `metrics.METRICS` has them; of a candidate that was not
-    predicted those known without (price, memory, `bound_s.lower`). `intervals` are P10, P50 and
-    P90 by metric. `key` identifies the contents that were predicted, `reason` says why a candidate
-    was not, `warnings` what may make the figures wrong.
+    `figures` are all metrics by name; without a prediction, those known in closed form (price,
+    memory, `bound_s.lower`). `intervals` are P10, P50 and P90 by metric. `key` identifies the
+    contents that were predicted, `reason` says why a candidate was not predicted, `warnings` are
+    those of the prediction.
     """
 
     candidate: Candidate
@@ -65,12 +65,12 @@ class Outcome:
 
     @property
     def settings(self) -> Mapping[str, Plain]:
-        """The settings of its candidate."""
+        """Settings of the candidate."""
         return self.candidate.settings
 
 
 def bug_reason(error: Exception) -> str:
-    """Return the text of an internal error as a reason for a missing figure.
+    """Return the text of an internal error, as the reason for a missing result.
 
     Examples
     --------
@@ -83,18 +83,18 @@ def bug_reason(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BugLog:
-    """Bugs that a study met, in its order: `reasons` are as the spoilt places tell them."""
+    """Log of the internal errors of a study, as texts in order of their occurrence."""
 
     reasons: list[str] = field(default_factory=list)
 
 
 def attempt(work: Callable[[], Result], met: BugLog | None) -> Result | str:
-    """Return the result of `work`, or the reason why there is no such job.
+    """Return the result of `work`, or the message of the error that it raised.
 
     Raises
     ------
     BrokenInvariant
-        Without a log: a bug must not pass in silence.
+        If `met` is None: without a log, an internal error must not be hidden.
     """
     try:
         return work()
@@ -105,7 +105,7 @@ def attempt(work: Callable[[], Result], met: BugLog | None) -> Result | str:
 
 
 def reason_of(error: PlanError) -> str:
-    """Return why there is no such job, in one line."""
+    """Return the first problem of an error in one line."""
     if not isinstance(error, InputError):
         return str(error)
     problem = error.problems[0]
@@ -114,7 +114,7 @@ def reason_of(error: PlanError) -> str:
 
 
 def tracked(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
-    """Return items one by one; `progress` takes the share of those that are done."""
+    """Yield the items one by one and report the finished share to `progress`."""
     for number, item in enumerate(items, start=1):
         yield item
         if progress is not None:
@@ -122,12 +122,12 @@ def tracked(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
 
 
 def log_bug(error: BrokenInvariant, met: BugLog | None) -> str:
-    """Return the reason for a figure that an internal error spoilt, after logging it in `met`.
+    """Add an internal error to the log `met` and return its text.
 
     Raises
     ------
     BrokenInvariant
-        Without a log: a bug must not pass in silence.
+        If `met` is None: without a log, an internal error must not be hidden.
     """
     if met is None:
         raise error

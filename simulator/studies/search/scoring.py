@@ -26,17 +26,19 @@ PAIR = 2
 
 
 def front(points: Points) -> Mask:
-    """Return which points no other beats: better in one objective and no worse in the others.
+    """Return a mask of the points on the Pareto front; less is better in every objective.
+
+    One point beats another if it is better in one objective and no worse in all others.
 
     Parameters
     ----------
     points : array
-        A row for each, finite or infinite.
+        One row for each point, one column for each objective; values may be infinite.
 
     Returns
     -------
     array of bool
-        Equal points are on the front together.
+        True for points that no other point beats; equal points are all on the front.
 
     Notes
     -----
@@ -64,7 +66,7 @@ def _of_two(ordered: Points) -> Mask:
 
 
 def _of_more(ordered: Points) -> Mask:
-    """Return the front of different points in lexicographic order."""
+    """Return a mask of the Pareto front of distinct points in lexicographic order."""
     best = np.zeros(len(ordered), dtype=bool)
     kept = np.empty_like(ordered)
     number = 0
@@ -78,25 +80,25 @@ def _of_more(ordered: Points) -> Mask:
 def may_beat(
     best_cases: Points, found: Points, *, top: int | None = None, margin: float = 0.0
 ) -> Mask:
-    """Return which candidates could still be wanted, given their best cases.
+    """Return a mask of the candidates that could still be wanted, given their best cases.
 
     Parameters
     ----------
     best_cases : array
-        The best each candidate can be; minus infinity where anything is possible.
+        Best case of each candidate, one row each; minus infinity where it is unbounded.
     found : array
-        What others were predicted to be.
+        Predicted objectives of other candidates, one row each.
     top : int, optional
-        Those that could be among this number of best by the first objective are wanted too.
+        Candidates that could be among this number of best by the first objective are wanted too.
     margin : float, optional
-        So are those that could come so close to the front, as a share of it. Below zero: only
-        those that could be better than what was found by more than that share.
+        Relative distance from the front up to which candidates are wanted too. If negative, only
+        candidates are wanted that could be better than those found by more than this share.
 
     Returns
     -------
     array of bool
-        False only if a point found beats the candidate at its best, so that it beats the candidate
-        in any case; with a margin, even when made worse by that share.
+        False only if a point found beats the best case of the candidate, and with a margin even
+        when made worse by that share.
 
     Examples
     --------
@@ -124,20 +126,20 @@ def may_beat(
 
 
 def within(points: Points, margin: float) -> Mask:
-    """Return which points are on the front, or worse than it by no more than a share."""
+    """Return a mask of the points on the front, or worse than it by at most the share `margin`."""
     return may_beat(points, points, margin=margin)
 
 
 def beats(point: Points, rows: Points) -> Mask:
-    """Return which rows a point beats: better in one objective and no worse in the others."""
+    """Return a mask of the rows that a point beats: better in one objective, no worse in others."""
     return np.asarray((point <= rows).all(axis=1) & (point < rows).any(axis=1))
 
 
 def comparable(points: Points) -> Mask:
-    """Return which rows have a figure for every objective, if any has; otherwise all of them.
+    """Return a mask of the rows with a value for every objective, or of all rows if none has.
 
-    A machine without a price is on no front of time and cost; where nothing has a price, cost
-    tells nothing apart.
+    A machine without a price is not on a front of time and cost; if no machine has a price, cost
+    does not distinguish them.
     """
     known = np.asarray(~np.isposinf(points).any(axis=1))
     return known if known.any() else np.ones(len(points), dtype=bool)
@@ -149,7 +151,7 @@ _PRICED: Final = frozenset(
     | {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}
     | {f"run.usd.p{quantile}" for quantile in (10, 50, 90, 99)}
 )
-"""Metrics that have no figure where no price is known."""
+"""Metrics without a value if no price is known."""
 _PRICE: Final = "cost.usd_per_h"
 _EXACT: Final = frozenset(
     {
@@ -168,7 +170,7 @@ def objective_of(text: str) -> Objective:
     Raises
     ------
     PlanError
-        If it is not a metric or a number, or nothing says which way it is better.
+        If it is not a metric or a number, or its better direction is unknown.
 
     Examples
     --------
@@ -205,7 +207,7 @@ def share_of(text: str, option: str) -> float:
     Raises
     ------
     PlanError
-        If it is not a number, or below zero; names `option`.
+        If it is not a number, or negative; the message names `option`.
 
     Examples
     --------
@@ -233,13 +235,13 @@ def _number(text: str) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One objective, ready to be worked out."""
+    """One objective as a parsed expression; `sign` is -1 to maximize."""
 
     expression: Expression
     sign: float
     metric: str
     screened: bool
-    """Whether the metric is a plain one and wanted the way it is better."""
+    """True if the expression is a single metric in its better direction."""
 
     def score(self, figures: Mapping[str, Any]) -> float:
         value = self.expression.value(figures)
@@ -265,16 +267,16 @@ class Criteria:
     Parameters
     ----------
     objectives : sequence of Objective
-        The first one ranks.
+        Objectives; the first one ranks.
     where : str
-        The condition; empty if there is none.
+        Condition on metrics and keys; empty if there is none.
     keys : sequence of str
         Keys of the scenario that the condition may name.
 
     Raises
     ------
     PlanError
-        If an objective is not a number, or the condition not a condition.
+        If an objective is not a number, or `where` is not a condition.
     """
 
     def __init__(
@@ -291,11 +293,11 @@ class Criteria:
         self._early = named <= _EXACT | set(units)
 
     def score(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return every objective, less is better; infinite if there is no figure."""
+        """Return the values of all objectives, less is better; infinite if unknown."""
         return tuple(goal.score(figures) for goal in self._goals)
 
     def least(self, best: Mapping[str, float]) -> tuple[float, ...]:
-        """Return the best value of every objective; minus infinity if unknown."""
+        """Return the best possible values of all objectives; minus infinity if unbounded."""
         return tuple(goal.least(best) for goal in self._goals)
 
     def meets(self, candidate: Candidate, figures: Mapping[str, Any]) -> bool:
@@ -305,11 +307,11 @@ class Criteria:
         return self._condition.holds({**figures, **candidate.settings})
 
     def misses_early(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
-        """Return whether a candidate is known to fail the condition before it is predicted."""
+        """Return whether a candidate fails the condition by values known without a prediction."""
         return self._early and bool(best) and not self.meets(candidate, best)
 
     def may_meet(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
-        """Return whether a candidate at most as good as its best case may meet the condition."""
+        """Return whether a candidate with this best case may meet the condition."""
         if self._condition is None:
             return True
         known = {
@@ -321,7 +323,7 @@ class Criteria:
 
 
 def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """Return the range of metrics of a candidate at most as good as its best case."""
+    """Return the ranges of metrics of a candidate that is at most as good as its best case."""
     ends: dict[str, tuple[float, float]] = {}
     for name, value in best.items():
         better = _BETTER.get(name)
@@ -333,7 +335,7 @@ def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
-    """Return the value of an objective with its own sign; None if it has none."""
+    """Return the value of an objective, not negated for maximization; None if unknown."""
     score = Criteria((objective,)).score(figures)[0]
     if not math.isfinite(score):
         return None
@@ -341,7 +343,7 @@ def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
 
 
 def exact(best: Mapping[str, float]) -> dict[str, float]:
-    """Return the figures of a best case that a prediction would repeat."""
+    """Return the metrics of a best case that are equal in a prediction."""
     return {name: value for name, value in best.items() if name in _EXACT}
 
 

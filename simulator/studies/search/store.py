@@ -44,16 +44,16 @@ RENEW: Final = "INSERT OR REPLACE INTO outcomes (key, outcome) VALUES (?, ?)"
 
 
 class StoreError(PlanError):
-    """A store that cannot be opened, read or written; what was in it stays."""
+    """A store that cannot be opened, read or written; its contents are unchanged."""
 
 
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the store unless the user names one.
+    """Return the default path of the store.
 
     Raises
     ------
     StoreError
-        If nothing says where the user's files lie.
+        If the user's data folder is unknown.
     """
     named = environment.get(VARIABLE)
     if named:
@@ -70,15 +70,15 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 class Store:
     """Outcomes by key, in a file that survives the death of this process.
 
-    A row that cannot be read is forgotten, so that it is predicted again; `damaged` counts them.
+    A row that cannot be read is deleted and predicted again; `damaged` is their number.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file; it and its folder are made if they are missing.
+        Path of the file; file and folder are created if they are missing.
         `MEMORY` keeps outcomes only until it is closed.
     resume : bool
-        Whether to answer with what is there. If not, what comes takes its place.
+        If true, return stored outcomes; if not, replace them by new ones.
 
     Raises
     ------
@@ -113,11 +113,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let the file go; harmless if it is closed already."""
+        """Close the file, if it is open."""
         self._open.close()
 
     def found(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Return stored outcomes by key, not assigned to candidates."""
+        """Return the stored outcomes among `keys`, without their candidates."""
         if not self._resume:
             return {}
         wanted = list(dict.fromkeys(keys))
@@ -139,7 +139,7 @@ class Store:
                 self._open.execute("DELETE FROM outcomes WHERE key = ?", (key,))
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep finished outcomes, all or none of them; equal keys have equal contents.
+        """Store finished outcomes in one transaction; equal keys have equal contents.
 
         Raises
         ------
@@ -170,9 +170,9 @@ class Store:
             raise sqlite3.OperationalError(msg) from error
 
     def _prepare(self) -> None:
-        """Make the table in an empty file; refuse a file that is not ours.
+        """Create the table in an empty file; raise an error for a file of another format.
 
-        One transaction looks and makes: another process may open the same new file at this moment.
+        Both are done in one transaction, as another process may open the same new file.
         """
         self._open.execute("BEGIN IMMEDIATE")
         try:
@@ -249,7 +249,7 @@ def _to_text(outcome: Outcome) -> str:
 
 
 def _from_text(key: str, text: str) -> Outcome | None:
-    """Return the outcome of a row; None if it can't be read."""
+    """Parse a stored outcome; return None if it cannot be read."""
     try:
         tree = json.loads(text)
         return Outcome(

@@ -35,27 +35,27 @@ Answer = TypeVar("Answer")
 Progress = Callable[[float], None]
 
 MIN_TASKS: Final = 24
-"""Tasks below which starting processes takes longer than it saves."""
+"""Number of tasks below which starting processes takes longer than it saves."""
 BORROWED_WINDOW: Final = 512
-"""Tasks given to a borrowed executor at a time: enough for the widest pools to be busy."""
+"""Number of tasks submitted to a borrowed executor at a time, enough for large pools."""
 MAX_DEATHS: Final = 3
-"""Workers that may die over a task before it is given up."""
+"""Number of workers that may die over a task before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Result of a task over which every worker died."""
+    """Result of a task that was given up because `deaths` workers died over it."""
 
     deaths: int = MAX_DEATHS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """A source of processes.
+    """Source of worker processes.
 
-    `window` is the number of tasks given out at a time. `start` gives a new executor, as the one
-    before is broken or was never there, and `stop` ends one and everything it runs. `deaths` says
-    how many workers died according to an error; 0 for any other error.
+    `window` is the number of tasks submitted at a time. `start` returns a new executor when there
+    is none or it is broken, and `stop` ends an executor and its tasks. `deaths` returns the number
+    of workers that died according to an exception; 0 for any other exception.
     """
 
     window: int
@@ -65,14 +65,14 @@ class Team:
 
 
 class Workers:
-    """Answers to tasks; processes start when there is enough to do, and are kept.
+    """Executor of tasks; processes start when there are enough tasks, and are reused.
 
     Parameters
     ----------
     team : Team or None
-        Where processes come from; None does everything in this process.
+        Source of the processes; with None, tasks run in this process.
     worth : float
-        Weight of tasks from which on processes are started.
+        Total weight of tasks from which processes are started.
     """
 
     def __init__(self, team: Team | None, worth: float = MIN_TASKS) -> None:
@@ -87,7 +87,7 @@ class Workers:
         progress: Progress | None = None,
         weights: Sequence[float] | None = None,
     ) -> list[Answer]:
-        """Return `function` of every task; `progress` takes the finished share of the weights.
+        """Return the results of `function` for all tasks; `progress` gets the finished share.
 
         Raises
         ------
@@ -114,10 +114,10 @@ class Workers:
         *,
         weight: float | None = None,
     ) -> Iterator[tuple[int, Answer | Lost]]:
-        """Return number and answer of every task, in order of completion.
+        """Yield the index and result of every task, in order of completion.
 
-        `weight` is how much there is to do, in tasks of usual length. What `function` raises comes
-        out here; it must not raise because of a worker.
+        `weight` is the total work, in tasks of usual length. Exceptions of `function` are raised
+        here; it must not raise an exception that means a dead worker.
         """
         weight = len(tasks) if weight is None else weight
         if self._team is None or (weight < self._worth and self._executor is None):
@@ -132,7 +132,7 @@ class Workers:
                 self.end()
 
     def end(self) -> None:
-        """Let the processes go, those at work too."""
+        """Stop the processes, including their running tasks."""
         executor, self._executor = self._executor, None
         if executor is not None and self._team is not None:
             self._team.stop(executor)
@@ -140,10 +140,10 @@ class Workers:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch(Generic[Task, Answer]):
-    """Tasks in progress: waiting, running, and running when a worker died.
+    """Tasks in progress: waiting, running, and suspected of having killed a worker.
 
-    It is unknown over which task a process died, so all that flew are suspects: each is tried again
-    alone, and only then is a death surely its own.
+    If a process dies, its task is unknown, so all running tasks are suspects: each is retried
+    alone, and only then is a death attributed to it.
     """
 
     team: Team
@@ -163,7 +163,7 @@ class _Batch(Generic[Task, Answer]):
         return bool(self.waiting or self.suspects or self.flying)
 
     def until_broken(self, executor: Executor) -> Iterator[tuple[int, Answer | Lost]]:
-        """Return answers as they finish, until all are there or the executor is broken."""
+        """Yield results as they finish, until all tasks are done or the executor is broken."""
         self.broken = False
         while self.unfinished and not self.broken:
             self._submit(executor)
@@ -174,7 +174,7 @@ class _Batch(Generic[Task, Answer]):
             yield from self._settled(future)
 
     def _submit(self, executor: Executor) -> None:
-        """Give out what the window takes; suspects last, and one at a time."""
+        """Submit tasks up to the window; suspects last, one at a time."""
         try:
             while self.waiting and len(self.flying) < self.team.window:
                 self._give(executor, self.waiting)
@@ -205,7 +205,7 @@ class _Batch(Generic[Task, Answer]):
 
 
 def _processes(number: int) -> Team:
-    """Return processes of this machine: one task at work and one in hand for each."""
+    """Return a source of processes of this machine, with two submitted tasks for each."""
 
     def start() -> ProcessPoolExecutor:
         # A forked child would inherit the threads' locks of numerical libraries.
@@ -233,7 +233,7 @@ def _terminate(executor: Executor) -> None:
 
 
 def borrowed_workers(executor: Executor) -> Workers:
-    """Return the workers of any `concurrent.futures.Executor`; its owner shuts it down.
+    """Return workers that use any `concurrent.futures.Executor`; its owner shuts it down.
 
     Processes of a pool must be able to import this package; a pool that breaks ends the study
     with its own error, and what was finished stays in the store.
@@ -260,7 +260,7 @@ def cores() -> int:
 
 @contextmanager
 def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]:
-    """Open processes of this machine, ended on exit; 1: this process itself."""
+    """Start worker processes on this machine and stop them on exit; with 1, use this process."""
     made = Workers(None if processes == 1 else _processes(processes), worth)
     try:
         yield made
@@ -269,9 +269,9 @@ def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]
 
 
 def _enter(collected_after: int) -> None:
-    """Ignore Ctrl-C, which reaches every process of a terminal: only the first one answers it.
+    """Initialize a worker process: ignore Ctrl-C, which only the first process handles.
 
-    Python's collector looks as seldom as in the process that asks.
+    The threshold of the garbage collector is set to that of the first process.
     """
     gc.set_threshold(collected_after)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -279,7 +279,7 @@ def _enter(collected_after: int) -> None:
 
 
 def _leave_with_parent() -> None:
-    """End this process once the one that started it is gone, even if that was killed."""
+    """End this process when its parent process has ended, even if that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -289,26 +289,26 @@ def _leave_with_parent() -> None:
 LOCAL_CLUSTER: Final = "local"
 """Instead of an address: a cluster of this machine's processes."""
 IN_FLIGHT: Final = 512
-"""Tasks the scheduler holds at a time."""
+"""Maximum number of tasks submitted to the scheduler at a time."""
 CONNECT_TIMEOUT: Final = 10.0
-"""How long to wait for the scheduler [s]."""
+"""Maximum time to wait for the scheduler [s]."""
 
 
 @contextmanager
 def dask_workers(address: str, processes: int) -> Iterator[Workers]:
-    """Open the workers of a cluster, left on exit; one that was started here ends with it.
+    """Connect to the workers of a Dask cluster; a cluster started here is stopped on exit.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or `LOCAL_CLUSTER`.
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or `LOCAL_CLUSTER`.
     processes : int
-        Of a local cluster.
+        Number of processes of a local cluster.
 
     Raises
     ------
     PlanError
-        If the library is missing, or there is no scheduler.
+        If the library is missing, or there is no scheduler at the address.
     """
     with _connected(address, processes) as client:
         made = Workers(_cluster(client), worth=0.0)
@@ -319,7 +319,7 @@ def dask_workers(address: str, processes: int) -> Iterator[Workers]:
 
 
 def _cluster(client: Any) -> Team:  # noqa: ANN401 - of a library that carries few types
-    """Return the workers that a client's scheduler has."""
+    """Return a source of processes that submits tasks to a Dask client."""
 
     def stop(executor: Executor) -> None:
         # A scheduler that is gone has nothing left to cancel.
