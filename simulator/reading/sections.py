@@ -24,7 +24,7 @@ from simulator.schema.fields import (
     TimeField,
 )
 from simulator.schema.goal import Axes, GoalSection
-from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.long_run import Checkpoints, FailuresSection, Outages, Terms
 from simulator.schema.machines import Hardware
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import (
@@ -168,5 +168,5 @@ class ScenarioFile:
     """What is paid for the store that holds data and checkpoints."""
     energy: EnergyPlan | None = None
     """Where the electricity comes from; energy and emissions of the run are reported with it."""
-    spot: SpotSection | None = None
+    spot: Outages | None = None
     """When spot machines can be had, where cost.purchase buys them."""

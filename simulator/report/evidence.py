@@ -89,7 +89,7 @@ def document(found: Validated, worst: int = 0) -> Document:
 
 def set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
     """Yield the sections of a measurement set: errors, tolerances, constants, rows left out."""
-    source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
+    source = f"{len(one.rows):,} rows. {one.source}, {one.date}"
     yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
     own = [f for f in (*found.families, *found.totals) if f.set == one.name]
     yield from section(
@@ -326,11 +326,11 @@ _SET: Final[Columns[MeasurementSet]] = {
     "title": lambda one: one.title,
     "rows": lambda one: len(one.rows),
     "metrics": lambda one: list(one.metrics),
-    "split": lambda one: str(one.split_rule),
+    "split": lambda one: str(one.split),
     "baseline": lambda one: str(one.baseline),
-    "source": lambda one: one.source.reference,
-    "date": lambda one: one.source.date,
-    "verified": lambda one: one.source.verified,
+    "source": lambda one: one.source,
+    "date": lambda one: one.date,
+    "verified": lambda one: one.verified,
 }
 _ROW: Final[Columns[Judged]] = {
     "id": lambda one: one.id,
@@ -518,7 +518,7 @@ def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
 
 
 def _set_page(found: Validated, one: MeasurementSet) -> str:
-    source = f"{one.source.reference}, {one.source.date}"
+    source = f"{one.source}, {one.date}"
     parts = [f"### {one.name}\n", f"{escaped(one.title)}. {len(one.rows):,} rows.\n"]
     parts.append(f"Source: {escaped(source)}.\n")
     for metric in one.metrics:
