@@ -24,7 +24,7 @@ from simulator.schema.fields import (
     TimeField,
 )
 from simulator.schema.goal import Axes, GoalSection
-from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.long_run import Checkpoints, FailuresSection, Outages, Terms
 from simulator.schema.machines import Hardware
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import (
@@ -169,5 +169,5 @@ class ScenarioFile:
     """Use and location of the store that holds data and checkpoints, for its price."""
     energy: EnergyPlan | None = None
     """Source of the electricity; with it, plan reports energy and emissions of the run."""
-    spot: SpotSection | None = None
+    spot: Outages | None = None
     """Availability of spot machines, if cost.purchase is spot."""

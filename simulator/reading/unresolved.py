@@ -34,7 +34,7 @@ from simulator.schema.long_run import (
     Checkpoints,
     FailuresSection,
     Interruptions,
-    SpotSection,
+    Outages,
     Terms,
 )
 from simulator.schema.machines import Hardware, Host
@@ -130,7 +130,7 @@ class UnresolvedScenario:
     run: Terms | None
     failures: FailuresSection | None
     checkpoint: Checkpoints | None
-    spot: SpotSection | None
+    spot: Outages | None
     energy: EnergyPlan | None
     owned: Ownership | None
     store: StorePlan
