@@ -1,4 +1,4 @@
-"""The prediction of a service, with the intervals of its figures."""
+"""Prediction of a service, with the intervals of its metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_REQUESTS_AT_ONCE: Final = 1000
 def latency_intervals(
     found: ServicePrediction, layout: Layout
 ) -> dict[str, Mapping[str, float | None]]:
-    """Return intervals of figures from runs with the forward pass at P10, P50 and P90."""
+    """Return the intervals of metrics, from runs with the forward pass at P10, P50 and P90."""
     if found.service.log_sd <= 0.0 or not found.fits:
         return {}
     middle = _figures(found.service, found.answered, found.saturation)
@@ -53,7 +53,7 @@ def latency_intervals(
 
 
 def _fewer(service: Service) -> Service:
-    """Shorten the run for the uncertainty pass."""
+    """Return the service with fewer requests, for the runs of the intervals."""
     load, count = service.load, usual_count(service.load)
     if isinstance(load.arrivals, RateCurve):
         return service
@@ -67,7 +67,10 @@ def _fewer(service: Service) -> Service:
 def _longer(
     run: Mapping[str, float], base: Mapping[str, float], middle: Mapping[str, float]
 ) -> dict[str, float]:
-    """Scale the figures of the full run by the ratios between two short runs."""
+    """Return the metrics of the full run, scaled by the ratios between two short runs.
+
+    `run` and `base` are those with and without longer times, `middle` is the full run.
+    """
     return {
         name: _of_whole(name, value * run[name] / base[name] if base[name] else value)
         for name, value in middle.items()
@@ -76,14 +79,13 @@ def _longer(
 
 
 def _of_whole(name: str, value: float) -> float:
-    """Clamp shares to 1."""
     return min(1.0, value) if is_share(name) else value
 
 
 def _at(
     found: ServicePrediction, layout: Layout, service: Service, deviations: float
 ) -> dict[str, float]:
-    """Return the figures of a run with times longer by a number of standard deviations."""
+    """Return the metrics of a run with times that are `deviations` standard deviations longer."""
     slower, saturation = uncertain(layout, service, deviations), None
     if found.saturation is not None:
         rate, tokens = _rates_at(found, found.saturation, (layout, slower), deviations)
@@ -97,20 +99,24 @@ def _rates_at(
 ) -> tuple[PerSecond, PerSecond]:
     """Return requests and output tokens per second at saturation with longer times.
 
-    `layouts` are those of the service as it is, and with these times.
+    Times are `deviations` standard deviations longer. `layouts` are the nominal layout and the
+    slower one, `known` is the saturation of the nominal one.
     """
     service, (layout, slower) = found.service, layouts
     factor = math.exp(deviations * service.log_sd)
     scaled = known.request_rate / factor, known.output_rate / factor
     if known.request_rate >= let_through(service, layout):
-        # Requests come no faster than they are answered: how fast that is, no run has shown.
+        # The nominal rate is limited by arrivals, so the rate of the engine is not known.
         return saturation_rates(service, slower, found.seed)
     share = min(1.0, let_through(service, slower) / scaled[0])
     return share * scaled[0], share * scaled[1]
 
 
 def uncertain(layout: Layout, service: Service, deviations: float) -> Layout:
-    """Return a layout with iterations and overheads longer by a number of standard deviations."""
+    """Return the layout with times that are `deviations` standard deviations longer.
+
+    They are the times of iterations and overheads, and of reading inputs.
+    """
     factor = math.exp(deviations * service.log_sd)
     slower = layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
     reading = layout.reading
@@ -120,7 +126,7 @@ def uncertain(layout: Layout, service: Service, deviations: float) -> Layout:
 def _figures(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> dict[str, float]:
-    """Return the figures that have intervals."""
+    """Return the metrics that have intervals, by name."""
     cost = service_cost(service, told, saturation)
     energy = service_energy(service, told, saturation)
     found = part_figures(answered=told, saturation=saturation, cost=cost, energy=energy)
@@ -134,14 +140,17 @@ _CERTAIN: Final = frozenset(
 
 
 def _band(values: Sequence[float | None]) -> dict[str, float | None]:
-    """Return the band of a figure; no upper end if the slower run is beyond saturation."""
+    """Return P10, P50 and P90 of a metric from its values at fast, nominal and slow times.
+
+    P90 is None if the slow run is beyond saturation.
+    """
     known = sorted(value for value in values if value is not None)
     low, high = known[0], known[-1] if len(known) == len(values) else None
     return {"p10": low, "p50": values[1], "p90": high}
 
 
 def _uncertain(name: str, band: dict[str, float | None]) -> dict[str, float | None]:
-    """Return the band of a figure; for energies including the uncertainty of the power."""
+    """Return the interval of a metric; of an energy with the uncertainty of power draw added."""
     low, middle, high = band.values()
     if not name.startswith("energy.") or not low or not middle or not high:
         return band
@@ -163,23 +172,22 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
     wanted: AtSaturation = AtSaturation.WHOLE,
     known: Answered | None = None,
 ) -> ServicePrediction:
-    """Predict what a service does under its load.
+    """Predict latency, throughput and cost of a service under its load.
 
     Parameters
     ----------
     service : Service
-        Engine, load and limits, and how far the forward pass may be off: the interval repeats the
-        run with all iterations at their P10 and at their P90.
+        Engine, load, SLO, and the uncertainty of the forward pass.
     layout : Layout
-        Its replicas, and what their iterations take.
+        Its replicas, with their forward passes.
     seed : int
-        Of lengths and arrivals.
+        Seed of lengths and arrivals.
     intervals : bool
-        Whether to work out intervals.
+        Compute intervals from repeated runs with iterations at P10 and P90.
     wanted : AtSaturation
-        What of the replicas at saturation is worked out.
+        Part of the results at saturation to compute.
     known : Answered, optional
-        What requests see, where a prediction of this very service has found it.
+        Results of requests from an earlier prediction of the same service, to be reused.
     """
     pool = layout.main.pool
     tokens = 0 if service.one_pass is not None else pool.tokens
@@ -218,7 +226,7 @@ def _saturation(run: ServiceRun, wanted: AtSaturation) -> Saturation | None:
 
 
 def meets(service: Service, told: Answered | None) -> dict[str, bool]:
-    """Return for each limit whether enough requests meet it; `TOGETHER` means all limits."""
+    """Return for each limit of the SLO if enough requests meet it; key `TOGETHER`: all limits."""
     limits = service.slo.limits
     if not limits:
         return {}
@@ -229,13 +237,13 @@ def meets(service: Service, told: Answered | None) -> dict[str, bool]:
 
 
 def lack(service: Service, layout: Layout) -> str:
-    """Return why a request of the load does not fit the cache; empty if it does."""
+    """Return the reason that a request of the load does not fit in the KV cache, or ""."""
     short = [side.pool for side in layout.sides if not holds(service, side.pool)]
     return too_small(service, short[0]) if short else ""
 
 
 def holds(service: Service, pool: Pool) -> bool:
-    """Return whether the cache holds a request of the load (of a trace: the longest)."""
+    """Return whether the KV cache can hold a request of the load (of a trace: the longest)."""
     load = service.load
     longest = math.ceil(load.prompt.tokens + load.output.tokens)
     if isinstance(load.arrivals, Trace):
@@ -245,7 +253,7 @@ def holds(service: Service, pool: Pool) -> bool:
 
 
 def too_small(service: Service, pool: Pool) -> str:
-    """Return what occupies the memory that the cache lacks."""
+    """Return the message that the KV cache is too small, with the memory that other items use."""
     held = sum(size for name, size in pool.items.items() if name != "cache")
     taken, there = show(held, BYTE), show(pool.capacity, BYTE)
     return (
@@ -258,7 +266,7 @@ def too_small(service: Service, pool: Pool) -> str:
 def _all_warnings(
     service: Service, layout: Layout, told: Answered | None, saturation: Saturation | None
 ) -> Iterator[str]:
-    """Return the warnings of a prediction; none on saturation where it is not computed."""
+    """Yield the warnings of a prediction; none without results at saturation."""
     if saturation is not None:
         yield from _warnings(told, saturation)
         yield from _reads(layout, saturation)
@@ -266,7 +274,7 @@ def _all_warnings(
 
 
 def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
-    """Warn if reading requests limits the service, and of what is not modeled."""
+    """Yield warnings if reading inputs limits the service, or if parts of it are not modeled."""
     reading = layout.reading
     if reading is not None and saturation.request_rate >= reading.rate:
         rate = _two_digits(reading.rate)
@@ -276,7 +284,7 @@ def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
 
 
 def _sent(service: Service, layout: Layout, saturation: Saturation) -> Iterator[str]:
-    """Warn if the network between clients and machines limits the service."""
+    """Yield a warning if the network between clients and machines limits the service."""
     wire = layout.wire
     most = math.inf if wire is None else service.group.count * wire.most(service.load)
     if saturation.request_rate >= most:

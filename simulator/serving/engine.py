@@ -1,4 +1,4 @@
-"""One replica of an engine: an event is an iteration, or many of them where nothing changes."""
+"""One replica of an engine, event by event: an iteration, or several decode-only iterations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.units import Seconds
 
 @dataclass(slots=True)
 class Counts:
-    """Sums over a run: times [s], requests times seconds, tokens.
+    """Totals of a run: times [s], requests times seconds, tokens.
 
-    `held` is blocks of the cache times seconds, `peak` the most blocks at once. `provided` is
-    seconds in which a replica was there, added up over replicas, `prepared` those of host threads
-    before requests reached the scheduler.
+    `held` is the number of cache blocks in use, integrated over time, `peak` its maximum.
+    `provided` is the time that replicas were available, summed over replicas; `prepared` the time
+    of host threads for requests before they reach the scheduler.
     """
 
     end: Seconds = 0.0
@@ -37,7 +37,7 @@ class Counts:
     prepared: Seconds = 0.0
 
     def add(self, other: Counts) -> None:
-        """Count another replica's in; the end is the later one's."""
+        """Add the counts of another replica; `end` and `peak` become the larger of both."""
         self.end, self.peak = max(self.end, other.end), max(self.peak, other.peak)
         for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -53,24 +53,24 @@ _NOBODY: Final[list[int]] = []
 
 
 class Replica:
-    """Runs the requests it is sent, one event after the other.
+    """Serves the requests that are sent to it, event by event.
 
-    `due` is when the next one happens: a pass ends, or a replica that has nothing to do gets
-    something; infinite while it waits for a request to be sent. The caller must send all earlier
-    requests before calling `proceed`.
+    `due` is the time of the next event: the end of a forward pass, or the arrival of a request at
+    an idle replica; infinity without either. The caller must send all earlier requests before
+    calling `proceed`.
 
     Parameters
     ----------
     serving : Serving
         The engine and its settings.
     blocks : int
-        Blocks of its cache.
+        Number of blocks of its KV cache.
     work : Pass
-        What iterations take.
+        Forward pass, with the time of iterations.
     requests : Requests
-        Those of the service; the times of what is sent here are written there.
+        All requests of the service; times of requests that are sent here are written there.
     reuse : Reuse
-        What of their prompts lies in the cache already.
+        Prompt tokens that are in the prefix cache.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Replica:
         self._threads = [0.0] * max(1, round(serving.host_threads))
 
     def send(self, request: int, now: Seconds) -> None:
-        """Take a request, which reaches the scheduler when it has been read."""
+        """Receive a request at time `now`; it reaches the scheduler after the host's overheads."""
         ready = self._prepared(now) + self.overhead
         ready += self.per_token * self.requests.prompts[request]
         self.outstanding += 1
@@ -105,13 +105,13 @@ class Replica:
         if len(self._inbox) > 1:
             return
         if self._batch is None:
-            # Nothing to do, or kept for a larger batch.
+            # The replica is idle, or holds requests for a larger batch.
             self.due = min(self.due, max(self.clock, ready))
         elif self._iterations > 1:
             self._cut(self._batch, ready)
 
     def _prepared(self, now: Seconds) -> Seconds:
-        """Return the time at which a request that arrives now leaves the host threads [s]."""
+        """Return the time at which host threads have prepared a request that arrives now [s]."""
         if not self.host_time:
             return now
         there = heapreplace(self._threads, max(now, self._threads[0]) + self.host_time)
@@ -119,7 +119,7 @@ class Replica:
         return max(now, there) + self.host_time
 
     def release(self, now: Seconds) -> bool:
-        """Release the held batch, as no more requests come; return whether there is any."""
+        """Start the held batch, as no more requests arrive; return True if there is one."""
         if self.outstanding and self.due == math.inf:
             self.due, self._kept = max(now, self.clock), False
             return True
@@ -127,14 +127,14 @@ class Replica:
 
     @property
     def is_between(self) -> bool:
-        """Return whether no forward pass is running."""
+        """True if no forward pass is running."""
         return self._batch is None
 
     def proceed(self) -> list[int]:
-        """Process the next event; return the requests that ended with it.
+        """Process the next event; return the requests that it completed.
 
-        A pass that ends leaves the next one to be composed at once, by another call: what arrives
-        at that very time comes in between.
+        The end of a pass does not start the next one; that is done by another call, so that
+        requests that arrive at the same time are included.
         """
         if self._batch is not None:
             return self._end(self._batch)
@@ -155,10 +155,10 @@ class Replica:
         return _NOBODY
 
     def _receive(self, inbox: deque[tuple[Seconds, int]], clock: Seconds) -> None:
-        """Put what has been read by now among those that wait, if it is time to look for it.
+        """Move prepared requests to the queue of the scheduler, if polling is due.
 
-        An engine with a poll interval also looks after each iteration that holds prompts, as
-        SGLang does with `scheduler_recv_interval`.
+        An engine with a poll interval also polls after each iteration with prompts, as SGLang does
+        with `scheduler_recv_interval`.
         """
         if self.scheduler.running and self._unpolled < self.poll_interval:
             return
@@ -168,7 +168,7 @@ class Replica:
             self.scheduler.join(request, ready)
 
     def _begin(self, batch: Batch) -> None:
-        """Start a forward pass, or several decode passes that nothing interrupts."""
+        """Start a forward pass, or several decode-only passes up to the next event."""
         work = batch.work
         self._batch, self._iterations, self._kept = batch, 1, True
         if work.prefill_tokens:
@@ -183,14 +183,14 @@ class Replica:
         self.due = self.clock + time
 
     def _cut(self, batch: Batch, ready: Seconds) -> None:
-        """Cut a row of decode passes short when a new request might join."""
+        """Shorten a series of decode-only passes if a new request may join."""
         if self.poll_interval == 1 and self.scheduler.is_open and ready < self.due:
             found = iterations_until(self.work, batch.work, self._iterations, ready - self.clock)
             self._iterations, time = found
             self.due = self.clock + time
 
     def _end(self, batch: Batch) -> list[int]:
-        """Record the requests that started, got a first token or ended in the pass."""
+        """Record requests that were scheduled, got their first token or completed in the pass."""
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
         now, began, iterations = self.due, self.clock, self._iterations
         time, used, work = now - began, scheduler.unit * scheduler.used, batch.work
@@ -219,10 +219,10 @@ class Replica:
 def iterations_until(
     work: Pass, batch: Iteration, most: int, until: Seconds
 ) -> tuple[int, Seconds]:
-    """Return the number of equal iterations that begin before `until`, and their time.
+    """Return the number of equal iterations that begin before `until`, and their time [s].
 
-    Iterations grow longer as contexts do, so that their time is convex in their number; a few
-    secants find the first that ends at or after `until`.
+    At most `most` iterations. As contexts grow, time is convex in the number of iterations; a few
+    secant steps find the first iteration that ends at or after `until`.
     """
     whole = work.decode_seconds(batch.decoding, batch.context_tokens, most)
     if whole < until or most == 1:

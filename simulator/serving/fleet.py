@@ -1,4 +1,4 @@
-"""The replicas of a service with their router, autoscaler, clients, stores of inputs and links."""
+"""Replicas of a service with router, autoscaler, clients, input stores and links."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from simulator.units import Seconds
 
 
 class Autoscaler:
-    """Looks at replicas now and then, and has some started and stopped.
+    """Starts and stops replicas at regular checks.
 
-    As Kubernetes' horizontal autoscaler: it wants as many replicas as bring the requests under way
-    to the target each. More are started at once and open after the delay. Fewer are kept only when
-    no look within the hold wanted as many; one that is stopped gets no more requests and goes when
-    its own are answered.
+    Like Kubernetes' horizontal pod autoscaler: the desired number of replicas brings the requests
+    in progress to the target for each. New replicas are started at once and take requests after the
+    delay. The number is reduced only if no check within the hold period wanted more; a stopped
+    replica gets no more requests and ends after its last one.
 
     Parameters
     ----------
     rules : Autoscaling
         Target, bounds and times.
     replicas : list of Replica
-        Those at the start; others are appended, and none is taken out.
+        The replicas at the start; new ones are appended, and none is removed.
     make : callable
-        Makes one more.
+        Returns a new replica.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Autoscaler:
         self._until: Seconds = math.inf
 
     def open_at(self, now: Seconds) -> Sequence[int]:
-        """Return the replicas that take requests at a time, with all scaling until then."""
+        """Return the indices of replicas that take requests at time `now`, after due checks."""
         while self._next <= now:
             self._look(self._next)
             self._next += self.rules.interval
@@ -61,7 +61,10 @@ class Autoscaler:
         return self._open
 
     def provided(self, index: int, clock: Seconds, end: Seconds) -> Seconds:
-        """Return the time from the start of a replica until it was idle for good [s]."""
+        """Return the time from the start of a replica to its end [s].
+
+        A stopped replica ends with its last request at `clock`, others at `end`.
+        """
         stopped = self.stopped.get(index)
         return (end if stopped is None else max(stopped, clock)) - self.started[index]
 
@@ -82,17 +85,17 @@ class Autoscaler:
             self.opens.append(now + rules.delay)
         if wanted < len(kept):
             most = max(count for _, count in history)
-            # The newest go first: some of them may not even be open yet.
+            # The newest replicas are stopped first: some may not be open yet.
             for each in kept[most:]:
                 self.stopped[each] = now
 
 
 @dataclass(slots=True)
 class Clients:
-    """Requests on their way to machines, those of each machine one after the other.
+    """Requests in transfer from clients to machines, one after the other for each machine.
 
-    `replicas` is how many of those that take requests stand on a machine, less than 1 where not
-    every machine has one. `busy` is what has come in so far takes of the machines' networks [s].
+    `replicas` is the number of request-taking replicas on a machine, below 1 if some machines have
+    none. `busy` is the time of the machines' networks for all requests so far [s].
     """
 
     wire: Wire
@@ -101,7 +104,7 @@ class Clients:
     _free: dict[int, Seconds] = field(default_factory=dict)
 
     def receive(self, replica: int, tokens: int, now: Seconds) -> Seconds:
-        """Return the arrival time of a prompt that is sent now [s]."""
+        """Return the arrival time of a prompt of `tokens` that is sent now [s]."""
         machine, time = int(replica / self.replicas), tokens * self.wire.prompt_token
         there = max(now, self._free.get(machine, 0.0)) + time
         self._free[machine] = there
@@ -109,14 +112,14 @@ class Clients:
         return max(there, now + tokens * self.wire.flow)
 
     def share(self, requests: Requests, counts: Counts) -> float:
-        """Return the busy share of the busier direction of the network.
+        """Return the utilization of the network between clients and machines, busier direction.
 
         Parameters
         ----------
         requests : Requests
-            All of them, answered.
+            All requests, completed.
         counts : Counts
-            What the replicas add up to that take requests.
+            Totals of the replicas that take requests.
         """
         out = sum(requests.outputs) * self.wire.token
         return max(self.busy, out) * self.replicas / max(counts.provided, 1e-12)
@@ -124,9 +127,9 @@ class Clients:
 
 @dataclass(slots=True)
 class Inputs:
-    """Requests are read one after the other, at the rate of all readers together.
+    """Inputs of requests, read from a store one after the other at the total rate of all readers.
 
-    `busy` is the time that has passed reading them [s].
+    `busy` is the time spent on reading [s].
     """
 
     reading: Reading
@@ -134,37 +137,37 @@ class Inputs:
     _free: Seconds = 0.0
 
     def read(self, now: Seconds) -> Seconds:
-        """Return the time at which a request that is started now has been read [s]."""
+        """Return the time at which the input of a request that starts now has been read [s]."""
         time = 1.0 / self.reading.rate
         self._free = max(now, self._free) + time
         self.busy += time
         return self._free
 
     def shares(self, end: Seconds) -> dict[str, float]:
-        """Return the busy share until `end` of each resource that reads."""
+        """Return the utilization, up to `end`, of each resource that reading uses."""
         share = self.busy / max(end, 1e-12)
         return {name: share * each for name, each in self.reading.busy.items()}
 
 
 class Fleet:
-    """Replicas, and the router before them.
+    """The replicas of a service and their router.
 
     Parameters
     ----------
     make : callable
-        Makes one more replica.
+        Returns a new replica.
     count : int
-        How many there are at the start.
+        Number of replicas at the start.
     routing : Routing
-        To which of them a request goes.
+        Rule by which requests are assigned to replicas.
     scaling : Autoscaling, optional
-        How many there are later; none: as many as at the start.
+        Rules of the autoscaler; None: the number of replicas is constant.
     inputs : Inputs, optional
-        How requests are read; none: they are there.
+        Reading of inputs from a store; None: requests include their inputs.
     clients : Clients, optional
-        How they come over the network; none: that takes no time.
+        Network from the clients; None: it takes no time.
     seed : int
-        Of a random choice.
+        Seed of random routing.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter a part
@@ -190,7 +193,7 @@ class Fleet:
 
     @property
     def due(self) -> Seconds:
-        """When something happens next by itself; infinite where nothing does [s]."""
+        """Time of the next event without new requests; infinity if there is none [s]."""
         if self._alone is not None:
             return self._alone.due
         heap, replicas = self._heap, self.replicas
@@ -199,7 +202,7 @@ class Fleet:
         return heap[0][0] if heap else math.inf
 
     def send(self, request: int, now: Seconds) -> None:
-        """Route a request."""
+        """Route a request that arrives at time `now` to a replica."""
         if self.scaler is not None:
             self.open = self.scaler.open_at(now)
         index = self._pick()
@@ -214,9 +217,9 @@ class Fleet:
             heappush(self._heap, (replica.due, False, index))
 
     def proceed(self, until: Seconds = -math.inf) -> tuple[int, list[int]]:
-        """Process the event that is `due`; return its replica and the requests that ended with it.
+        """Process the next event; return its replica's index and the requests that it completed.
 
-        What comes next at the same replica and time happens, too, where nothing is sent before
+        An immediate next event of the same replica is processed too, if nothing is sent before
         `until`.
         """
         index = heappop(self._heap)[2] if self._alone is None else 0
@@ -225,19 +228,19 @@ class Fleet:
         if now < until and replica.due == now and replica.is_between:
             replica.proceed()
         if self._alone is None and replica.due < math.inf:
-            # What ends at a time comes before what begins then.
+            # Passes that end are processed before passes that begin at the same time.
             heappush(self._heap, (replica.due, replica.is_between, index))
         return index, done
 
     def release(self, now: Seconds) -> bool:
-        """Release held batches, as no more requests come; return whether there is any."""
+        """Start held batches, as no more requests arrive; return True if there is any."""
         found = [index for index, each in enumerate(self.replicas) if each.release(now)]
         for index in found if self._alone is None else ():
             heappush(self._heap, (self.replicas[index].due, True, index))
         return bool(found)
 
     def _pick(self) -> int:
-        """Return the replica that gets the next request."""
+        """Return the index of the replica for the next request."""
         count = len(self.open)
         if count == 1:
             return self.open[0]
@@ -246,12 +249,12 @@ class Fleet:
         self._turn = (self._turn + 1) % count
         if self.routing is Routing.ROUND_ROBIN:
             return self.open[self._turn]
-        # Among those with the fewest, the one whose turn comes first.
+        # Among replicas with the fewest requests the next in round robin is chosen.
         turns = ((self._turn + step) % count for step in range(count))
         return self.open[min(turns, key=lambda turn: self.replicas[self.open[turn]].outstanding)]
 
     def counts(self, end: Seconds) -> Counts:
-        """Return the sums over all replicas of a run that ends at a time."""
+        """Return the totals over all replicas of a run that ends at `end`."""
         total = Counts(end=end)
         for index, replica in enumerate(self.replicas):
             counts = replica.counts
@@ -263,10 +266,9 @@ class Fleet:
 
 
 def run(fleet: Fleet, requests: Requests) -> Counts:
-    """Run a fleet until all requests are answered; return its counts.
+    """Run a fleet until all requests are completed; return its totals.
 
-    Their times are written into `requests`. Clients that wait for their answers send the next
-    request then.
+    Times are written into `requests`. Closed-loop clients send their next request after an answer.
     """
     arrivals, sent, now = requests.arrivals, 0, 0.0
     open_loop = requests.clients is None
@@ -288,7 +290,7 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
 
 
 def follow(requests: Requests, done: Sequence[int], now: Seconds) -> None:
-    """Send the next requests of clients whose requests were answered."""
+    """Append the arrivals of the next requests of clients whose requests were completed."""
     if done and requests.clients is not None:
         room = len(requests) - len(requests.arrivals)
         requests.arrivals.extend([now + requests.think] * min(len(done), room))
@@ -296,7 +298,7 @@ def follow(requests: Requests, done: Sequence[int], now: Seconds) -> None:
 
 @dataclass(slots=True)
 class Line:
-    """Requests on their way between replicas, those of each sender one after the other."""
+    """Requests in transfer between replicas, one after the other for each sender."""
 
     transfer: Transfer
     busy: Seconds = 0.0
@@ -309,11 +311,11 @@ class Line:
 
     @property
     def due(self) -> Seconds:
-        """When the next request arrives at the other end; infinite where none is under way [s]."""
+        """Time of the next arrival at the receiving replicas; infinity if there is none [s]."""
         return self._under_way[0][0] if self._under_way else math.inf
 
     def send(self, request: int, prompt: int, sender: int, now: Seconds) -> None:
-        """Send a request over the network of its sender."""
+        """Send the KV cache of a request over the link of its sender."""
         time = self.transfer.seconds(prompt)
         there = max(now, self._free[sender]) + time
         self._free[sender] = there
@@ -322,29 +324,28 @@ class Line:
         heappush(self._under_way, (there, request))
 
     def take(self) -> int:
-        """Return the request that arrives next."""
+        """Remove the request that arrives next and return it."""
         return heappop(self._under_way)[1]
 
 
 def run_split(
     prompts: Fleet, before: Requests, line: Line, fleet: Fleet, requests: Requests
 ) -> tuple[Counts, Counts]:
-    """Run a fleet for prompts and another one for answers.
+    """Run two fleets: one for prefill and one for decode; return the totals of both.
 
-    The first token comes from the second fleet, which has to have room for the request. Times are
-    written into `requests`; returns what both fleets add up to.
+    The first token comes from the decode fleet once it has room for the request. Times are written
+    into `requests`.
 
     Parameters
     ----------
     prompts, fleet : Fleet
-        Both fleets.
+        The fleet for prefill and the fleet for decode.
     before : Requests
-        The same requests with answers of one token, and the same list of arrivals: what the first
-        fleet computes.
+        The same requests with one output token and the same list of arrivals, for prefill.
     line : Line
-        What is between them.
+        Transfer of KV caches between the fleets.
     requests : Requests
-        What the second fleet answers.
+        The requests as completed by the decode fleet.
     """
     arrivals, sent, now = requests.arrivals, 0, 0.0
     while True:
@@ -372,24 +373,25 @@ def run_split(
 
 
 def links_of(side: Side, counts: Counts) -> dict[str, float]:
-    """Return the busy share of each link of an accelerator by its kind.
+    """Return the utilization of each link of an accelerator, by kind of link.
 
     Parameters
     ----------
     side : Side
         The replicas.
     counts : Counts
-        What they computed, all together.
+        Totals over these replicas.
     """
     times = side.work.link_seconds(counts.prefilled, counts.decoded)
     return {name: time / max(counts.provided, 1e-12) for name, time in times.items()}
 
 
 def links_of_both(layout: Layout, first: Counts, counts: Counts, line: Line) -> dict[str, float]:
-    """Return the same for replicas for prompts (`first`) and for answers, with their transfers.
+    """Return the utilization of links of prefill and decode replicas, transfers included.
 
-    Keys and values take a link of the replicas for prompts that `links_of` may have, or the
-    machines' network. Links of the two kinds of replicas are separate.
+    `first` are the totals of prefill replicas, `counts` those of decode replicas. KV caches are
+    sent over a link of the prefill replicas or over the machines' network. Links of both kinds of
+    replicas are separate.
     """
     if layout.prompts is None:
         return links_of(layout.main, counts)
@@ -411,7 +413,7 @@ def links_of_both(layout: Layout, first: Counts, counts: Counts, line: Line) -> 
 def with_inputs(
     links: Mapping[str, float], inputs: Inputs | None, end: Seconds
 ) -> dict[str, float]:
-    """Add the busy shares of the store and network that requests are read over."""
+    """Return the utilizations of `links`, with those of reading inputs until `end` added."""
     read = {} if inputs is None else inputs.shares(end)
     return {name: links.get(name, 0.0) + read.get(name, 0.0) for name in {**links, **read}}
 
@@ -419,18 +421,18 @@ def with_inputs(
 def with_clients(
     links: Mapping[str, float], clients: Clients | None, requests: Requests, counts: Counts
 ) -> dict[str, float]:
-    """Add the busy share of the network between clients and machines.
+    """Return the utilizations of `links`, with that of the network to clients added.
 
     Parameters
     ----------
     links : mapping of str to float
-        Shares by the kind of link.
+        Utilization by kind of link.
     clients : Clients or None
-        Those that sent the requests.
+        The clients that sent the requests.
     requests : Requests
-        All of them, answered.
+        All requests, completed.
     counts : Counts
-        What the replicas add up to that take requests.
+        Totals of the replicas that take requests.
     """
     if clients is None:
         return dict(links)

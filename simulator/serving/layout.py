@@ -1,4 +1,4 @@
-"""The replicas of a service: settings, forward pass, cache and the links between them."""
+"""The replicas of a service: settings, forward pass, KV cache, and the links between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.units import Bytes, PerSecond, Seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Equal replicas: how each is set, what its iterations take, its cache, what lies in that."""
+    """Equal replicas: settings, forward pass, KV-cache pool, and prefix reuse."""
 
     serving: Serving
     work: Pass
@@ -25,7 +25,7 @@ class Side:
     reuse: Reuse
 
     def slower(self, factor: float, beside: float) -> Side:
-        """Return the same with iterations `factor` times and overheads `beside` times as long."""
+        """Return the side with iterations `factor` times and overheads `beside` times as long."""
         plain = self.serving
         serving = replace(
             plain,
@@ -38,10 +38,10 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """The way of keys and values from replicas that compute prompts to those that decode.
+    """Transfer of KV caches from prefill replicas to decode replicas.
 
     Each of `senders` sends one request after the other over its `link`: `latency` [s], and `token`
-    for each token of its prompt [s].
+    for each prompt token [s].
     """
 
     link: LinkKind
@@ -50,17 +50,16 @@ class Transfer:
     latency: Seconds = 0.0
 
     def seconds(self, prompt: float) -> Seconds:
-        """Time of a request [s]."""
+        """Return the time to transfer the KV cache of a request with `prompt` tokens [s]."""
         return self.latency + self.token * prompt
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Reading of requests from a store: `rate` per second on all machines together.
+    """Reading of inputs from a store: `rate` of requests per second on all machines together.
 
-    `busy` is the share of each resource that this takes. `limited_by` says in words what bounds the
-    rate, and `log_sd` how far it may be off: a standard deviation of its logarithm. `caution` is
-    what a reader must not miss about the store.
+    `busy` is the utilization of each resource at that rate. `limited_by` is the text that says what
+    limits the rate, `log_sd` the uncertainty of the rate, `caution` a warning about the store.
     """
 
     rate: PerSecond
@@ -70,16 +69,16 @@ class Reading:
     caution: str = ""
 
     def slower(self, deviations: float) -> Reading:
-        """Return the same at a number of standard deviations; above 0 is slower."""
+        """Return the reading with its rate `deviations` standard deviations lower."""
         return replace(self, rate=self.rate * math.exp(-deviations * self.log_sd))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """The network between clients and each machine, whose two directions are apart.
+    """The network between clients and each machine, with separate directions.
 
-    A token of a prompt, or a sample, takes `prompt_token` of it on the way in, one of an answer
-    `token` on the way out [s]; `flow` is what the former takes on a connection of its own [s].
+    `prompt_token` is the time of the network for a prompt token (or an input sample), `token` that
+    for an output token [s]; `flow` is the time of a prompt token on a single connection [s].
     """
 
     prompt_token: Seconds
@@ -87,17 +86,17 @@ class Wire:
     flow: Seconds
 
     def most(self, load: Load) -> PerSecond:
-        """Return the requests per second that the network of a machine carries."""
+        """Return the highest rate of requests that the network of a machine sustains [1/s]."""
         each = max(load.prompt.mean * self.prompt_token, load.output.mean * self.token)
         return 1.0 / each if each else math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The replicas of a service, and those that compute their prompts where these are others.
+    """The replicas of a service; with separate `prompts` replicas for prefill, if any.
 
-    `reading` says how requests get to them from a store, where they lie in one, `wire` how from
-    clients, where these send anything.
+    `reading` describes how inputs are read from a store, `wire` the network to clients; None
+    without either.
     """
 
     main: Side
@@ -108,13 +107,13 @@ class Layout:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The kinds of replicas, that for prompts first."""
+        """The kinds of replicas, prefill replicas first."""
         return (self.main,) if self.prompts is None else (self.prompts, self.main)
 
     def slower(self, factor: float, beside: float) -> Layout:
-        """Return the same with iterations `factor` times and overheads `beside` times as long.
+        """Return the layout with iterations `factor` times and overheads `beside` times as long.
 
-        Keys and values travel as before.
+        The times of KV-cache transfers do not change.
         """
         prompts = None if self.prompts is None else self.prompts.slower(factor, beside)
         return replace(self, main=self.main.slower(factor, beside), prompts=prompts)
@@ -126,9 +125,9 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
     Parameters
     ----------
     service : Service
-        With or without replicas for prompts alone.
+        The service, with or without separate prefill replicas.
     pass_of : callable
-        The forward pass of a replica with some settings, without guesses.
+        Returns the forward pass of a replica with given settings, without speculative decoding.
     """
     serving, load = service.serving, service.load
     prefix = Reuse(load.shared_prefix, load.prefix_hit_rate)
@@ -144,8 +143,8 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
         speculation=None,
         prefill=None,
     )
-    # What comes from there is in the cache, but for the tokens of a block that is not full: these
-    # are computed beside the answers, whatever the engine does with prompts.
+    # Transferred tokens are in the cache, except for those of an incomplete block: these are
+    # computed together with decoding.
     rules = replace(serving.rules, batching=Batching.MIXED)
     main = replace(serving, rules=rules, request_overhead=0.0, prompt_overhead=0.0)
     first = _side(service, prompts, pass_of, prefix)
@@ -158,7 +157,7 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
 
 
 def wire_of(service: Service) -> Wire | None:
-    """Return the network between clients and machines; None if nothing is sent or it is unknown."""
+    """Return the network between clients and machines; None if unused or unknown."""
     network, traffic = service.group.host.network, service.load.traffic
     if network is None or not (traffic.prompt_token or traffic.token):
         return None
@@ -181,22 +180,23 @@ def _side(
 
 
 def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
-    """Return the transfer of keys and values between replicas.
+    """Return the transfer of KV caches between replicas.
 
-    Where each machine holds its share of both kinds, every accelerator sends its part over its own
-    link to the others, or over that to the host. Else all of a machine share its network.
+    If each machine has its share of both kinds of replicas, every accelerator sends its part over
+    its own link to the others, or over its link to the host. Else the senders of a machine share
+    its network.
 
     Parameters
     ----------
     service : Service
-        With replicas for prompts.
+        A service with prefill replicas.
     token_bytes : float
-        Keys and values of a token on one device of these [B].
+        KV-cache bytes per token on one device of these replicas [B].
 
     Raises
     ------
     NotModelled
-        If the machines have no network that is known.
+        If the network or the links of the machines are unknown.
     """
     group, serving, before = service.group, service.serving, service.serving.prefill
     if before is None:
@@ -221,6 +221,6 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
 
 
 def mean_transfer(layout: Layout, load: Load) -> Seconds:
-    """Return the time for which a mean request occupies its sender [s]; 0 if nothing is sent."""
+    """Return the time for which a mean request occupies its sender [s]; 0 without transfers."""
     transfer = layout.transfer
     return 0.0 if transfer is None else transfer.seconds(load.prompt.mean)

@@ -1,4 +1,4 @@
-"""The requests of a load: when they arrive, how long their prompts and answers are."""
+"""The requests of a load: arrivals, and lengths of prompts and answers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PER_CLIENT: Final = 10
 
 @dataclass(slots=True, eq=False)
 class Requests:
-    """Requests in the order in which they are sent, and what became of them [s, tokens].
+    """Requests in the order in which they are sent, with their results [s, tokens].
 
-    `clients` send them in turn where it is given, each `think` after its last answer; arrivals are
-    then known once that has come. `scheduled`, `first` and `last` are when a request first ran and
-    when its first and last token came.
+    With `clients` the load is a closed loop: each client sends its next request `think` after its
+    last answer, and `arrivals` grows during the run. `scheduled` is the time at which a request
+    first ran, `first` and `last` are the times of its first and last token.
     """
 
     prompts: list[int]
@@ -53,19 +53,19 @@ class Requests:
 def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Requests:
     """Draw `count` requests of a load.
 
-    Lengths come from numpy's old generator, all prompts before all answers, as the benchmark
-    clients draw them: with their seed (0) the sequence is theirs.
+    Lengths come from numpy's legacy generator, all prompts before all answers, as benchmark clients
+    draw them: with their seed (0) the sequence is the same.
 
     Parameters
     ----------
     load : Load
-        Says how they arrive and how long they are.
+        Arrivals and lengths.
     count : int
-        How many; at most those of a trace.
+        Number of requests, at most that of a trace.
     seed : int
-        Of lengths and arrivals.
+        Seed of lengths and arrivals.
     most : int
-        Tokens of a request, prompt and answer, that a cache holds: drawn ones are cut to that.
+        Maximum of prompt plus output tokens that the KV cache holds; drawn lengths are cut to it.
     """
     ways = load.arrivals
     if isinstance(ways, Trace):
@@ -90,7 +90,7 @@ def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Re
 
 
 def usual_count(load: Load) -> int | None:
-    """Return the number of requests of a finite load; None if it is endless."""
+    """Return the number of requests of a finite load; None if the load is endless."""
     ways = load.arrivals
     if isinstance(ways, Trace):
         return min(load.requests or len(ways.arrivals), len(ways.arrivals))
@@ -141,7 +141,7 @@ PERIOD_PARTS: Final = 4096
 
 
 def _along(ways: RateCurve, count: int, draw: np.random.RandomState) -> list[Seconds]:
-    """Draw arrivals at a rate that follows a curve: a time-changed Poisson process.
+    """Draw arrivals at a time-varying rate, as a time-changed Poisson process.
 
     Exactly `count` requests arrive in the time in which `count` are expected.
     """

@@ -1,4 +1,4 @@
-"""The memory of a replica: the pool of its KV cache, and the sequences that decode."""
+"""Memory of a replica: the pool of its KV cache, and the decoding sequences in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNLIMITED_BLOCKS: Final = sys.maxsize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The memory of one device while it serves, and the blocks of its cache."""
+    """Memory of one device while it serves, and the blocks of its KV cache."""
 
     items: Mapping[str, Bytes]
     capacity: Bytes
@@ -28,26 +28,26 @@ class Pool:
 
     @property
     def tokens(self) -> int:
-        """Tokens the cache holds."""
+        """Capacity of the KV cache [tokens]."""
         return self.blocks * self.block
 
     @property
     def total(self) -> Bytes:
-        """Bytes that are taken with the cache full [B]."""
+        """Memory in use with a full KV cache [B]."""
         return sum(self.items.values())
 
 
 def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
-    """Return the memory pool of a device with the cache that fits.
+    """Return the memory pool of a device with the largest KV cache that fits.
 
     Parameters
     ----------
     serving : Serving
-        Its memory fraction and what that is a fraction of.
+        Settings of the engine, with its memory fraction.
     memory : float
         Memory of the device [B].
     work : Pass
-        What weights, activations and tokens take.
+        Forward pass, with the size of weights, activations and KV cache.
     """
     engine = serving.rules
     activations = work.activation_bytes_per_token * serving.max_batched_tokens
@@ -75,18 +75,16 @@ def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
 
 
 class Decoding:
-    """Sequences that each take one token an iteration, counted together.
+    """Decoding sequences, which each take one token per iteration, tracked together.
 
-    All contexts grow by one with each of their common iterations, `steps` so far: a sequence is
-    kept as its context less `steps` at its beginning, and what all hold follows without asking
-    each of them.
-
-    `number` is how many there are.
+    All contexts grow by one in each common iteration (`steps` so far). A sequence is stored as its
+    context less `steps` when it joined, so that totals over all sequences need no loop. `number` is
+    the number of sequences.
 
     Parameters
     ----------
     block : int
-        Tokens of a block.
+        Tokens of a block of the KV cache.
     """
 
     __slots__ = (
@@ -111,7 +109,7 @@ class Decoding:
         return self.number
 
     def join(self, request: int, context: int, left: int) -> None:
-        """Add a sequence that attends to `context` tokens next and needs `left` more."""
+        """Add a sequence with a context of `context` tokens and `left` tokens to generate."""
         start = context - self.steps
         self._starts[request] = start
         self._ends[request] = self.steps + left
@@ -120,7 +118,7 @@ class Decoding:
         self._count(start, 1)
 
     def leave(self, request: int) -> int:
-        """Remove a sequence before its end; return its missing tokens."""
+        """Remove a sequence before its end; return its number of missing tokens."""
         self._count(self._starts.pop(request), -1)
         end = self._ends.pop(request)
         self._until -= end
@@ -136,32 +134,32 @@ class Decoding:
 
     @property
     def context(self) -> int:
-        """Tokens that the next iteration attends to, over all sequences."""
+        """Sum of the contexts that the next iteration attends to [tokens]."""
         return self._total + self.number * self.steps
 
     @property
     def left(self) -> int:
-        """Iterations until the first of them ends."""
+        """Number of iterations until the first sequence ends."""
         heap, ends = self._heap, self._ends
-        # A sequence that left early, or came back since, stands here with its old end.
+        # The heap still has the old end of a sequence that left early, or joined again.
         while ends.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] - self.steps
 
     @property
     def tokens_left(self) -> int:
-        """Tokens that all of them have yet to write."""
+        """Number of tokens that all sequences have yet to generate."""
         return self._until - self.number * self.steps
 
     def blocks(self, ahead: int = 0) -> int:
-        """Return the blocks needed for the iteration after `ahead` others."""
+        """Return the number of cache blocks needed for the iteration after `ahead` others."""
         if not ahead and self._needed is not None:
             return self._needed
         whole, part = divmod(self.steps + ahead, self.block)
         remainders = self._remainders
-        # Of a sequence that began with `remainder` tokens beyond whole blocks there are now
-        # remainder + part beyond them: one more block, two where that is more than a block, and
-        # none where nothing is left over.
+        # A sequence that began with `remainder` tokens beyond whole blocks now has
+        # remainder + part beyond them: one more block, two if that exceeds a block, and none if
+        # it is 0.
         two = sum(remainders[self.block - part + 1 :])
         none = 0 if part else remainders[0]
         needed = self._whole + self.number * (whole + 1) + two - none
@@ -170,7 +168,7 @@ class Decoding:
         return needed
 
     def iterations_within(self, blocks: int, most: int) -> int:
-        """Return the next iterations, at most `most`, that fit into a number of blocks."""
+        """Return the number of next iterations (at most `most`) that fit in `blocks` blocks."""
         need = (self.context + self.number * most) / self.block + self.number
         if need <= blocks or self.blocks(most - 1) <= blocks:
             return most
@@ -181,14 +179,14 @@ class Decoding:
         return fits
 
     def advance(self, iterations: int) -> list[int]:
-        """Advance by a number of iterations (at most `left`); return the sequences that end."""
+        """Advance by `iterations` (at most `left`); return the sequences that end."""
         self.steps += iterations
         self._needed = None
         done = []
         heap, ends, steps = self._heap, self._ends, self.steps
         while heap and heap[0][0] <= steps:
             end, request = heappop(heap)
-            # One that left early, or came back since, stands here with its old end, too.
+            # The heap still has the old end of a sequence that left early, or joined again.
             if ends.get(request) == end:
                 self.leave(request)
                 done.append(request)

@@ -1,4 +1,4 @@
-"""The simulated run of a service: latencies under its load, and its rate at saturation."""
+"""Simulated run of a service: latencies under its load, and its rate at saturation."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ EDGE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The counts of a run: of replicas that write answers, and of those for prompts only.
+    """Totals of a run: of decode replicas (or all), and of prefill replicas.
 
-    `transfer` is the mean time of a request between the two [s], `threads` how many of the host
-    each replica has. `links` is the share of the time in which links carry something, by name.
+    `transfer` is the mean time of a request between both [s], `threads` the number of host threads
+    of a replica, `links` the utilization of links by name.
     """
 
     counts: Counts
@@ -73,23 +73,22 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     steady: bool,
     lag: float = 0.0,
 ) -> Answered:
-    """Return latencies, rates and shares of a run.
+    """Return latencies, rates and SLO attainment of a run.
 
     Parameters
     ----------
     requests : Requests
-        All of them, answered.
+        All requests, completed.
     ran : Ran
-        What their run added up to.
+        Totals of the run.
     slo : Slo
         The limits.
     blocks : int
-        Blocks of the cache of one replica.
+        Number of blocks of the KV cache of one replica.
     steady : bool
-        Whether the beginning and the end are left out; a benchmark or a trace counts whole.
+        Leave out start and end of the run; a benchmark or a trace counts as a whole.
     lag : float
-        Iterations that pass until a token reaches the client; each takes as long as those of the
-        request's own tokens.
+        Iterations until a token reaches the client; each takes the request's time per token.
     """
     columns = _columns(requests)
     counted = _counted(columns["arrivals"], steady=steady)
@@ -133,7 +132,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
 
 
 def _times(columns: Mapping[str, Times], counted: slice, lag: float) -> tuple[Times, ...]:
-    """Return times to the first token, per further token, to the last, and of waiting [s]."""
+    """Return times to first token, per further token, end to end, and in the queue [s]."""
     arrived = columns["arrivals"]
     first = (columns["first"] - arrived)[counted]
     whole = (columns["last"] - arrived)[counted]
@@ -160,7 +159,7 @@ def half_width(values: Times) -> float:
 
 
 def _columns(requests: Requests) -> dict[str, Times]:
-    """Return the columns of all requests in order of arrival."""
+    """Return the attributes of all requests as arrays, in order of arrival."""
     names = ("arrivals", "prompts", "outputs", "scheduled", "first", "last")
     return {name: np.asarray(getattr(requests, name), dtype=float) for name in names}
 
@@ -178,7 +177,7 @@ def _latency(times: Times) -> Latency:
 
 
 def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return for each limit the requests that meet it."""
+    """Return for each limit of the SLO a mask of the requests that meet it."""
     return {name: latencies[name] <= limit for name, limit in slo.limits.items()}
 
 
@@ -192,10 +191,10 @@ MIN_WAVES: Final = 3
 def saturation_rates(
     service: Service, layout: Layout, seed: int, least: int = MIN_REQUESTS
 ) -> tuple[PerSecond, PerSecond]:
-    """Return requests and output tokens per second of all replicas while requests always wait.
+    """Return requests and output tokens per second of all replicas at saturation.
 
-    Of replicas that compute prompts, those that decode, what is between them, and what brings
-    requests the slowest counts.
+    The rate is limited by the slowest of prefill replicas, decode replicas, the transfer between
+    them, and the delivery of requests.
     """
     rate, output = _side_rate(service, layout.main, seed, least)
     rate *= layout.main.serving.replicas
@@ -209,18 +208,21 @@ def saturation_rates(
 
 
 def let_through(service: Service, layout: Layout) -> PerSecond:
-    """Return the requests per second that store and client network allow; infinite without both."""
+    """Return the highest rate that input store and client network sustain [1/s].
+
+    Infinity without both.
+    """
     wire, reading = layout.wire, layout.reading
     sent = math.inf if wire is None else service.group.count * wire.most(service.load)
     return sent if reading is None else min(sent, reading.rate)
 
 
 def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:
-    """Return the requests per second of one replica and their mean output tokens.
+    """Return the rate of one replica at saturation [1/s], and its mean output tokens.
 
-    All requests are there from the start. Those that start at once begin somewhere within their
-    answers, as in a run that has gone on for long; without, equal answers would end in waves. The
-    rate is that at which the others start.
+    All requests wait from the start. The first ones that run begin at a random position of their
+    answers, as in a long run; else answers of equal length would end in waves. The rate is that at
+    which the others start.
     """
     every = _at_once(service, least, seed, side.pool.tokens)
     together = _at_most(side, every)
@@ -248,14 +250,14 @@ def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
 
 
 def _at_most(side: Side, every: Requests) -> int:
-    """Estimate the number of running requests while many wait."""
+    """Estimate the number of running requests at saturation."""
     size = np.mean(every.prompts) + np.mean(every.outputs)
     within = side.pool.blocks // max(1, blocks_of(round(float(size)), side.serving.block_tokens))
     return max(1, min(side.serving.max_sequences, within))
 
 
 def _spread_out(every: Requests, together: int, seed: int) -> None:
-    """Start the first requests at random places within their answers."""
+    """Move the first `together` requests to random positions within their answers."""
     shares = np.random.RandomState(seed).random_sample(together)
     for request, share in enumerate(shares.tolist()):
         done = int(share * (every.outputs[request] - 1))
@@ -276,9 +278,9 @@ A larger fleet is simulated as this many replicas with their share of the load.
 
 
 def offered_rate(service: Service) -> PerSecond | None:
-    """Return the requests per second of an open-loop load; None for clients that wait.
+    """Return the requests per second of an open-loop load; None for a closed loop.
 
-    Of a rate that rises and falls it is the peak.
+    For a rate that varies over time it is the peak.
     """
     ways = service.load.arrivals
     if isinstance(ways, RateCurve):
@@ -291,7 +293,7 @@ def offered_rate(service: Service) -> PerSecond | None:
 
 
 def at_peak(service: Service) -> Service:
-    """Return a service with a changing load as it is at the peak, with all replicas."""
+    """Return the service with a time-varying load at its peak, with all replicas."""
     load, ways = service.load, service.load.arrivals
     if not isinstance(ways, RateCurve):
         return service
@@ -300,13 +302,16 @@ def at_peak(service: Service) -> Service:
 
 
 class ServiceRun:
-    """One service at one speed of the forward pass."""
+    """Simulated runs of one service with one layout and seed."""
 
     def __init__(self, service: Service, layout: Layout, seed: int) -> None:
         self.service, self.layout, self.seed = service, layout, seed
 
     def saturation(self, *, rough: bool = False) -> Saturation:
-        """Return the sustainable rates and the headroom of the load."""
+        """Return the sustainable rates and the headroom of the load.
+
+        `rough` simulates fewer requests.
+        """
         least = MIN_REQUESTS_ROUGH if rough else MIN_REQUESTS
         rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
@@ -314,7 +319,7 @@ class ServiceRun:
     def answered(self, saturation: Saturation | None) -> Answered | None:
         """Return latencies and rates; None if an endless load is beyond saturation.
 
-        One that has an end asks for none.
+        A finite load does not use `saturation`.
         """
         load = self.service.load
         ways, count = load.arrivals, usual_count(load)
@@ -329,7 +334,7 @@ class ServiceRun:
         return _together(seen, 1.0 / share, share * ways.rate)
 
     def _seen(self, load: Load, count: int, share: float, *, steady: bool) -> Answered:
-        """Return the results of requests on a share of the replicas."""
+        """Return the results of `count` requests on a share of the replicas."""
         layout, service = self.layout, self.service
         most = min(side.pool.tokens for side in (layout.main, layout.prompts) if side is not None)
         requests = requests_of(load, count, self.seed, most)
@@ -340,7 +345,7 @@ class ServiceRun:
         return answered(requests, ran, service.slo, blocks=blocks, steady=steady, lag=lag)
 
     def _ran(self, requests: Requests, share: float) -> Ran:
-        """Run requests on a share of the replicas."""
+        """Run requests on a share of the replicas and return the totals."""
         layout, main = self.layout, self.layout.main
         inputs = None if layout.reading is None else Inputs(layout.reading)
         clients = self._clients(layout.prompts or main)
@@ -360,7 +365,7 @@ class ServiceRun:
         return Ran(counts, first, line.travelled / len(requests), links=links)
 
     def _clients(self, side: Side) -> Clients | None:
-        """Return the clients of replicas of a kind; None if sending takes no time."""
+        """Return the clients of the replicas of a side; None if sending takes no time."""
         wire, machines = self.layout.wire, self.service.group.count
         return None if wire is None else Clients(wire, side.serving.replicas / machines)
 
@@ -384,10 +389,13 @@ class ServiceRun:
         )
 
     def _steady(self, rate: PerSecond) -> tuple[float, int]:
-        """Return the share of the replicas and the requests of a run to steady state."""
+        """Return the share of the replicas and the number of requests to simulate.
+
+        They are chosen so that the run reaches a steady state.
+        """
         serving = self.layout.main.serving
         before = self.layout.prompts
-        # Groups with the same numbers of both kinds; one replica where there is one kind.
+        # Groups with equal numbers of prefill and decode replicas; else groups of one replica.
         groups = math.gcd(
             serving.replicas, serving.replicas if before is None else before.serving.replicas
         )
@@ -401,7 +409,7 @@ class ServiceRun:
 
 
 def alone(service: Service, layout: Layout) -> Seconds:
-    """Return the time of a mean request on an idle service [s]."""
+    """Return the end-to-end time of a mean request on an idle service [s]."""
     load, main = service.load, layout.main
     first = layout.prompts or main
     prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
@@ -421,7 +429,7 @@ def alone(service: Service, layout: Layout) -> Seconds:
 
 
 def _reused(load: Load, side: Side, prompt: int) -> int:
-    """Return the tokens of a prompt that are in the prefix cache."""
+    """Return the number of prompt tokens that are in the prefix cache."""
     shared = min(
         prompt, load.shared_prefix // side.serving.block_tokens * side.serving.block_tokens
     )
@@ -429,10 +437,10 @@ def _reused(load: Load, side: Side, prompt: int) -> int:
 
 
 def _together(part: Answered, times: float, offered: PerSecond) -> Answered:
-    """Scale the results of the simulated replicas to all.
+    """Return the results of the simulated replicas, scaled to all replicas.
 
-    `offered` is the rate of arrivals at these: in a run without end what arrives is answered,
-    however many came by chance in a shorter one.
+    There are `times` as many. `offered` is the arrival rate at the simulated ones. In an endless
+    run all arriving requests are answered, so the rate of answers is that of arrivals.
     """
     flows = ("request_rate", "prompt_rate", "output_rate", "goodput", "running", "waiting")
     longer = times * offered / part.request_rate
@@ -443,7 +451,10 @@ def _together(part: Answered, times: float, offered: PerSecond) -> Answered:
 
 
 def saturated(rate: PerSecond, tokens: PerSecond, offered: PerSecond | None) -> Saturation:
-    """Return saturation for a load, from the highest requests and output tokens per second."""
+    """Return the saturation of a service with an offered load.
+
+    `rate` and `tokens` are its highest requests and output tokens per second.
+    """
     return Saturation(
         request_rate=rate,
         output_rate=tokens,

@@ -4,10 +4,11 @@ Sources of the rules: vllm/v1/core/sched/scheduler.py at 00024d31, SGLang's sche
 00550cd1, TensorRT-LLM's pages on its scheduler and runtime flags; each engine's data file says
 which of them it follows.
 
-Models that answer in one pass wait in a `Batcher`, by the rules of Triton's dynamic batcher
-(triton-inference-server/server@06151b8b, docs/user_guide/batcher.md): the largest preferred size
-(or the maximum) that the queue fills; else wait for one of them, until the oldest request has
-waited the delay, and take what there is. Requests are never split, and stay in order.
+Requests to one-pass models wait in a `Batcher`, by the rules of Triton's dynamic batcher
+(triton-inference-server/server@06151b8b, docs/user_guide/batcher.md): a batch of the largest
+preferred size (or the maximum) that the queue fills; else the batcher waits for one of these sizes,
+until the oldest request has waited for the delay, and takes all requests of the queue. Requests are
+never split, and stay in order.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ RECHECK = 16
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Tokens of a prompt in the prefix cache: those that all share, and of the others.
+    """Prompt tokens in the prefix cache: a prefix that all requests share, and a hit rate.
 
-    Those of `shared_prefix` are held once; a request holds the others it finds, `hit_rate` of
-    them, as its own.
+    The `shared_prefix` is stored once. `hit_rate` is the share of the other prompt tokens that is
+    found; each request holds its own copy of these.
     """
 
     shared_prefix: int = 0
@@ -44,7 +45,7 @@ class Reuse:
 
 
 class Batch(NamedTuple):
-    """The next iteration, the requests that start with it and those whose prompts end in it."""
+    """The next iteration, the requests that start with it, and those whose prefill it completes."""
 
     work: Iteration
     started: tuple[int, ...]
@@ -56,28 +57,28 @@ _NONE: Final[Sequence[int]] = ()
 
 
 class Scheduler:
-    """Requests that wait and run on one replica.
+    """Scheduler of one replica: waiting and running requests, and their cache blocks.
 
-    A request that starts is given blocks for all tokens it has so far. One that must give way
-    loses its blocks and goes to the head of those that wait; what it has written is then a part
-    of its prompt.
+    A request that starts is given blocks for all its current tokens. A preempted request loses its
+    blocks and moves to the head of the queue; the tokens that it has generated become part of its
+    prompt.
 
     Parameters
     ----------
     serving : Serving
         The engine and its settings.
     blocks : int
-        Blocks of the cache.
+        Number of blocks of the KV cache.
     requests : Requests
-        Their lengths.
+        All requests, with their lengths.
     reuse : Reuse
-        What of their prompts lies in the cache already.
+        Prompt tokens that are in the prefix cache.
 
     Notes
     -----
-    Decoding counts in iterations. Where speculation leaves several tokens in one, `pace`, contexts
-    are divided by that, and the cache is counted in blocks of a whole number of iterations, each
-    `unit` of the engine's.
+    Decoding is counted in iterations. With speculative decoding, which generates `pace` tokens
+    per iteration, contexts are divided by `pace`, and the cache is counted in blocks of a whole
+    number of iterations, each of `unit` blocks of the engine.
     """
 
     def __init__(
@@ -115,18 +116,18 @@ class Scheduler:
 
     @property
     def used(self) -> int:
-        """Blocks that the next iteration needs for what runs now."""
+        """Number of blocks that the next iteration needs for running requests."""
         decoding = self.decoding
         return decoding.blocks() - decoding.number * self.shared + self._held
 
     @property
     def is_open(self) -> bool:
-        """Return whether an arriving request might start at once, or let others start."""
+        """True if an arriving request might start at once, or cause others to start."""
         free = len(self.running) < self.serving.max_sequences
         return free and (not self.waiting or self._waited is not None)
 
     def join(self, request: int, now: Seconds) -> None:
-        """Add a request to the queue."""
+        """Add a request to the queue at time `now`."""
         self.lacks[request] = self.requests.outputs[request]
         self.waiting.append(request)
         if self.batcher is not None:
@@ -137,12 +138,12 @@ class Scheduler:
         return now if self.batcher is None else self.batcher.held_until(now)
 
     def length(self, request: int) -> int:
-        """Return the tokens of a request so far: its prompt and what is written."""
+        """Return the current number of tokens of a request: prompt and generated ones."""
         requests = self.requests
         return requests.prompts[request] + requests.outputs[request] - self.lacks[request]
 
     def compose(self) -> Batch:
-        """Compose the next iteration; admit and preempt requests."""
+        """Compose the next iteration, with admission and preemption of requests."""
         decoding, serving = self.decoding, self.serving
         gave_way = self.used > self.blocks and self._make_room()
         most = serving.max_batched_tokens if self.batcher is None else self.batcher.take()
@@ -160,7 +161,7 @@ class Scheduler:
         return Batch(work, tuple(started), tuple(ended))
 
     def undisturbed(self) -> int:
-        """Return the decode-only iterations until a request ends, is preempted or might join."""
+        """Return the number of decode-only iterations until the running requests may change."""
         decoding = self.decoding
         most = decoding.left
         seated = len(self.running) < self.serving.max_sequences
@@ -172,7 +173,7 @@ class Scheduler:
         return max(1, decoding.iterations_within(room, most))
 
     def complete(self, batch: Batch, iterations: int) -> list[int]:
-        """Complete one or several iterations; return the requests that ended."""
+        """Complete one or several iterations; return the requests that have ended."""
         if self._waited is not None:
             self._waited += iterations
         done = list[int]()
@@ -194,9 +195,10 @@ class Scheduler:
         return done
 
     def _hold(self, rule: Held, budget: int) -> None:
-        """Count the iterations for which prompts are held back; None if they may start.
+        """Update the number of iterations for which prompts have been held back.
 
-        As TensorRT-LLM does with `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
+        It is None if they may start. This is TensorRT-LLM's `batch_wait_timeout_iters` and
+        `batch_wait_max_tokens_ratio`.
         """
         seats = self.serving.max_sequences - len(self.running)
         if not self.waiting or not self.decoding.number or self._cut:
@@ -219,21 +221,24 @@ class Scheduler:
             self._since = self.decoding.steps
 
     def _steps(self, tokens: int) -> int:
-        """Return the iterations that write a number of tokens."""
+        """Return the number of iterations that generate `tokens` tokens."""
         return tokens if self.pace == 1.0 else math.ceil(tokens / self.pace)
 
     def _whole(self, request: int) -> int:
-        """Return the blocks of a request with its whole answer."""
+        """Return the number of blocks of a request with its complete answer."""
         requests = self.requests
         tokens = requests.prompts[request] + requests.outputs[request]
         return blocks_of(self._steps(tokens), self.block) - self.shared
 
     def _own(self, request: int) -> int:
-        """Return the blocks of a request so far."""
+        """Return the current number of blocks of a request."""
         return blocks_of(self._steps(self.length(request)), self.block) - self.shared
 
     def _make_room(self) -> bool:
-        """Preempt the requests that started last until the others fit; whether any had to."""
+        """Preempt the most recently started requests until the others fit in the cache.
+
+        Return True if any was preempted.
+        """
         before = self.preemptions
         while self.used > self.blocks:
             self._preempt(next(reversed(self.running)))
@@ -255,9 +260,10 @@ class Scheduler:
         self.waiting.appendleft(request)
 
     def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, int, list[int]]:
-        """Return prompt tokens of the next iteration, pairs, prompts, and those that end.
+        """Schedule prefill for the next iteration within a budget of `budget` prompt tokens.
 
-        One prompt has no more of the tokens than its group of accelerators may compute.
+        Return the number of prompt tokens, of query-key pairs and of prompts, and the requests
+        whose prefill completes. A prompt gets at most the budget of one attention group.
         """
         left, pairs, number, ended = budget, 0.0, 0, list[int]()
         share, started = -(-budget // self.serving.attention_groups), list[int]()
@@ -285,7 +291,10 @@ class Scheduler:
         return max(0, budget) - max(0, left), pairs, number, ended
 
     def _cached(self, request: int) -> int:
-        """Return the cached tokens of a request; of a preempted one only the prefix."""
+        """Return the number of cached tokens of a request.
+
+        Of a preempted request only the shared prefix is cached.
+        """
         prompt, block = self.requests.prompts[request], self.serving.block_tokens
         found = self.prefix
         if self.lacks[request] == self.requests.outputs[request]:
@@ -293,15 +302,15 @@ class Scheduler:
         return min(found, self.length(request) - 1)
 
     def _may_start(self, left: int, share: int) -> bool:
-        """Return whether the first request may start with `left` prompt tokens.
+        """Return whether the first waiting request may start with `left` prompt tokens.
 
-        Of these, one prompt has a `share`.
+        `left` is the rest of the iteration's budget; `share` is the most that one prompt may use.
         """
         if not self.waiting or len(self.running) >= self.serving.max_sequences:
             return False
         request = self.waiting[0]
-        # A prompt that even alone has no room beside the answers is cut, whatever the engine does
-        # with others: it would wait until nothing runs any more.
+        # A prompt that exceeds the budget left by decoding sequences even alone is chunked by any
+        # engine here: else it would wait until no request runs.
         if not self.serving.chunked_prefill and self.running:
             todo = self.length(request) - self._cached(request)
             if left < todo <= share:
@@ -321,7 +330,7 @@ class Scheduler:
         return self.used * block + own + later <= self.blocks * block
 
     def _start(self, request: int) -> int:
-        """Take a request in; returns the tokens of it that are in the cache already."""
+        """Start a request; return the number of its tokens that are already cached."""
         own = self._own(request)
         self.running[request] = own
         self._held += own
@@ -334,14 +343,14 @@ class Scheduler:
 
 
 class Batcher:
-    """The queue before one device: when a batch goes, and how many samples it has.
+    """Dynamic batcher: the queue before one device, with the time and size of the next batch.
 
     Parameters
     ----------
     rules : Dynamic
         Delay and preferred sizes.
     most : int
-        Samples of a batch at most.
+        Maximum batch size.
     """
 
     def __init__(self, rules: Dynamic, most: int) -> None:
@@ -351,7 +360,7 @@ class Batcher:
         self._samples = 0
 
     def join(self, samples: int, now: Seconds) -> None:
-        """Add a request to the queue."""
+        """Add a request of `samples` samples to the queue at time `now`."""
         self._queue.append((now, samples))
         self._samples += samples
 
@@ -362,7 +371,7 @@ class Batcher:
         return max(now, self._queue[0][0] + self.delay)
 
     def take(self) -> int:
-        """Take a batch from the queue; return its samples."""
+        """Remove a batch from the queue; return its maximum number of samples."""
         place = bisect_right(self.sizes, self._samples)
         size = self.sizes[place - 1] if place else self.most
         left = size

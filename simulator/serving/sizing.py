@@ -1,4 +1,4 @@
-"""Sizing of a service: the fewest machines of one kind that meet its limits."""
+"""Sizing of a service: the smallest number of machines of one kind that meets the SLO."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ MAX_HALVINGS: Final = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Sizing:
-    """One kind of machine and one way to lie on it, for any number of machines.
+    """A service on one kind of machine with one layout, for any number of machines.
 
     Parameters
     ----------
     service : Service
-        On one machine, with as many replicas as that holds.
+        The service on one machine, with as many replicas as fit.
     layout : Layout
-        Its replicas, and what their iterations take.
+        Its replicas, with their forward passes.
     seed : int
-        Of lengths and arrivals.
+        Seed of lengths and arrivals.
     """
 
     service: Service
@@ -50,12 +50,12 @@ class Sizing:
 
     @cached_property
     def offered(self) -> PerSecond:
-        """Requests that arrive in a second.
+        """Offered load [requests/s].
 
         Raises
         ------
         NotModelled
-            If the load says none: only arrivals at a rate ask for a number of machines.
+            If the load has no arrival rate, without which there is no number of machines to find.
         """
         ways = self.service.load.arrivals
         if not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
@@ -69,30 +69,30 @@ class Sizing:
 
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
-        """Return the sustainable requests and output tokens a second of one machine."""
+        """Requests and output tokens per second of one machine at saturation."""
         return saturation_rates(self.service, self.layout, self.seed, MIN_REQUESTS_ROUGH)
 
     @cached_property
     def hindrance(self) -> str:
-        """Why no number of these machines will do; empty where nothing is known against them."""
+        """Reason that no number of these machines is sufficient; empty if none is known."""
         return lack(self.service, self.layout)
 
     @cached_property
     def least(self) -> int:
-        """Machines without which the load is beyond saturation."""
+        """Smallest number of machines with which the load is below saturation."""
         return max(1, math.ceil(self.offered / self.saturation[0]))
 
     def least_price(self, each: UsdPerSecond) -> UsdPerSecond:
-        """Return the lowest price of all machines at a price of each [$/s]."""
+        """Return the price of the smallest number of machines, at a price of `each` [$/s]."""
         return each * self.least
 
     def slow(self, deviations: float) -> Sizing:
-        """Return the same with times longer by a number of standard deviations."""
+        """Return the sizing with times that are `deviations` standard deviations longer."""
         return replace(self, layout=uncertain(self.layout, self.service, deviations))
 
     @property
     def idle(self) -> int:
-        """Machines that have all but nothing to do."""
+        """Number of machines with which each is nearly idle."""
         return math.ceil(self.least / IDLE_SHARE)
 
     def on(self, machines: int) -> Service:
@@ -102,7 +102,7 @@ class Sizing:
         return replace(service, group=group, serving=times(service.serving, machines))
 
     def answered(self, machines: int, offered: PerSecond | None = None) -> Answered | None:
-        """Return latencies and rates on a number of machines, at another rate if given.
+        """Return latencies and rates on a number of machines, at the rate `offered` if given.
 
         None beyond saturation.
         """
@@ -116,19 +116,19 @@ class Sizing:
         return ServiceRun(service, _on(self.layout, machines), self.seed).answered(saturation)
 
     def keeps(self, machines: int) -> bool:
-        """Return whether a number of machines meets all limits."""
+        """Return whether a number of machines meets the SLO."""
         if machines not in self._kept:
             told = self.answered(machines)
             self._kept[machines] = told is not None and all(meets(self.service, told).values())
         return self._kept[machines]
 
     def highest(self, machines: int) -> PerSecond:
-        """Return the highest rate at which a number of machines meets all limits, below saturation.
+        """Return the highest rate at which a number of machines meets the SLO [requests/s].
 
         Parameters
         ----------
         machines : int
-            Machines that keep them at the rate of the load.
+            A number of machines that meets the SLO at the rate of the load.
         """
         kept, missed = self.offered, machines * self.saturation[0]
         for _ in range(MAX_HALVINGS):
@@ -142,11 +142,11 @@ class Sizing:
 
     @cached_property
     def _kept(self) -> dict[int, bool]:
-        """Return results by number of machines."""
+        """Cached results of `keeps`, by number of machines."""
         return {}
 
     def machines(self) -> int | None:
-        """Return the fewest machines that meet all limits; None if no number does."""
+        """Return the smallest number of machines that meets the SLO; None if no number does."""
         fails, enough, most = self.least - 1, self.least, self.idle
         if not self.keeps(enough) and not self.keeps(most):
             return None
@@ -158,7 +158,7 @@ class Sizing:
         return enough
 
     def missed(self) -> str:
-        """Return the limit that fails most on nearly idle machines."""
+        """Return a text on the limit that most requests miss on nearly idle machines."""
         told = self.answered(self.idle)
         if told is None or not told.within:
             return "the load is beyond saturation"
@@ -172,14 +172,14 @@ class Sizing:
 
 
 def times(serving: Serving, machines: int) -> Serving:
-    """Return settings with a multiple of the replicas, of both kinds if there are two."""
+    """Return the settings with `machines` times as many replicas, for both prefill and decode."""
     before = serving.prefill
     more = None if before is None else replace(before, replicas=machines * before.replicas)
     return replace(serving, replicas=machines * serving.replicas, prefill=more)
 
 
 def _on(layout: Layout, machines: int) -> Layout:
-    """Return the layout of one machine repeated on several."""
+    """Return the layout of one machine, repeated on `machines` machines."""
 
     def more(side: Side) -> Side:
         return replace(side, serving=times(side.serving, machines))
