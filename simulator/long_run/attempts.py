@@ -32,11 +32,11 @@ MAX_SLOWDOWN: Final = 10.0
 """Multiple of its undisturbed time, without pauses, after which a run counts as never ending."""
 MAX_PAUSES: Final = 100.0
 """As many typical pauses are waited for besides, so that a short run may wait for machines."""
-MAX_STOPS: Final = 50_000
-"""Interruptions after which a run counts as never ending: 100 times those of 16,384 H100s in 54
-days (Llama 3: 466), and few enough to be simulated in seconds."""
-TRIAL_STOPS: Final = 1_000
-"""Interruptions after which a run that would exceed `MAX_STOPS` at its pace is given up."""
+MAX_EVENTS: Final = 200_000
+"""Failures, restarts and waits after which a run counts as never ending: 16,384 H100s had 466
+interruptions in 54 days (Llama 3)."""
+TRIAL_EVENTS: Final = 1_000
+"""Events after which a run that would exceed `MAX_EVENTS` at its pace is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +70,16 @@ def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
 
 
 def goes_on(  # noqa: PLR0913 - the state of the runs
-    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, stops: Array
+    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, events: Array
 ) -> NDArray[np.bool_]:
     """Return for each run if it may still end by its `latest` time.
 
     A run is given up if 1.5 times its pace so far is not enough: after a tenth of the latest time
-    (not on spot capacity, whose waits may be as long), or after `TRIAL_STOPS` interruptions to end
-    within `MAX_STOPS`.
+    (not on spot capacity, whose waits may be as long), or after `TRIAL_EVENTS` to end within
+    `MAX_EVENTS`.
     """
-    few_stops = (stops < TRIAL_STOPS) | (1.5 * done * MAX_STOPS >= work * stops)
-    in_time: NDArray[np.bool_] = (clock < latest) & few_stops
+    in_events = (events < TRIAL_EVENTS) | (1.5 * done * MAX_EVENTS >= work * events)
+    in_time: NDArray[np.bool_] = (clock < latest) & in_events
     if run.outages is not None:
         return in_time
     return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
@@ -166,9 +166,9 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
     latest = longest(run, work, run.failures.restart.total)
     while gaps.live.any():
         gaps.take()
-        stops = sum(gaps.struck.values(), np.zeros_like(work))
+        events = sum(gaps.struck.values(), np.zeros_like(work))
         gaps.live &= goes_on(
-            run, clock=gaps.clock, done=gaps.done, work=work, latest=latest, stops=stops
+            run, clock=gaps.clock, done=gaps.done, work=work, latest=latest, events=events
         )
     finish = np.where(gaps.ended, gaps.clock, np.inf)
     none = np.zeros_like(work)
@@ -341,20 +341,21 @@ class _Drawing:
     def ended(self) -> SimulatedRuns:
         """Simulate every run to its end and return the results."""
         latest = longest(self.run, self._work, self._pause())
+        turn = 0
         while self._live.any():
+            turn += 1
             chance = self._random.random((3, self._clock.size))
             # One event for each draw and turn: the same numbers must not serve twice.
             standing = np.flatnonzero(self._live & ~self._running)
             self._attempt(np.flatnonzero(self._live & self._running), chance)
             self._recover(standing, chance)
-            stops = self._struck.sum(axis=0)
             self._live &= goes_on(
                 self.run,
                 clock=self._clock,
                 done=self._done,
                 work=self._work,
                 latest=latest,
-                stops=stops,
+                events=np.full_like(latest, turn),
             )
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)

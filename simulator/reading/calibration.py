@@ -1,7 +1,7 @@
-"""The [calibration] section: factors of the scenario, and those put on the description of hardware.
+"""The ``[calibration]`` section: factors of the scenario, and those applied to hardware.
 
-Stores and networks are scaled here, where they are described, so that every reader of the
-description sees the same figures. The other factors are applied where the demand arises; see
+Stores and networks are scaled here, in their descriptions, so that all code sees the same figures.
+The other factors are applied where the demand is computed; see
 `simulator.schema.calibration.FACTORS`.
 """
 
@@ -44,7 +44,7 @@ _NETWORK_RATES: Final = (
 
 @cached()
 def calibration_of(section: CalibrationSection) -> Calibration:
-    """Return the factors that the file or its overlay gives, and the overlay itself.
+    """Return the factors of the file or its overlay, and the overlay itself.
 
     Raises
     ------
@@ -66,13 +66,13 @@ def _source(section: CalibrationSection, overlay: Overlay | None, name: str) -> 
 
 
 def _of_overlay(section: CalibrationSection, source: Source | None) -> bool:
-    """Return whether a value is the overlay's, and not one put over it."""
+    """Return whether a value is from the overlay rather than from an option that replaces it."""
     place = without_folder(str(Path(str(section.overlay))))
     return source is not None and source.reference == f"given: {place}"
 
 
 def calibration_notes(file: UnresolvedScenario, calibration: Calibration) -> tuple[Assumption, ...]:
-    """Parameters taken from the overlay with its source, and factors the file itself gives."""
+    """Return the parameters taken from the overlay and the factors stated in the file."""
     overlay = calibration.overlay
     taken = [
         Assumption(
@@ -94,14 +94,14 @@ def calibration_notes(file: UnresolvedScenario, calibration: Calibration) -> tup
 
 
 def _stated(file: UnresolvedScenario, key: str) -> Source | None:
-    """Return the source of a key; None where it is left out."""
+    """Return the source of a key; None if it is not stated."""
     section, _, name = key.partition(".")
     table: Section | None = getattr(file, section)
     return None if table is None else table.sources.get(name)
 
 
 def with_factors(scenario: Scenario) -> Scenario:
-    """Return the scenario with its stores and networks as fast as its factors say."""
+    """Return the scenario with its stores and networks scaled by their factors."""
     calibration = scenario.calibration
     named = {factor.name: factor for factor in calibration.factors}
     if not {"storage", "network"} & set(named):
@@ -137,7 +137,7 @@ def _group(group: Group, storage: Factor | None, network: Factor | None) -> Grou
 
 
 def _store(store: Storage, factor: Factor) -> Storage:
-    """Return the store times the factor; its sources say so."""
+    """Return the store scaled by the factor, which its sources mention."""
     changes = {
         **_scaled(store, _STORE_RATES, factor.value),
         **_scaled(store, _STORE_LATENCIES, 1.0 / factor.value),
@@ -154,7 +154,7 @@ def _store(store: Storage, factor: Factor) -> Storage:
 
 
 def _scaled(thing: Storage | Network, names: tuple[str, ...], factor: float) -> dict[str, float]:
-    """Return the fields of these names that have a value, times a factor."""
+    """Return the fields `names` that have a value, multiplied by `factor`."""
     own = {field.name for field in fields(thing)} & set(names)
     values = {name: getattr(thing, name) for name in sorted(own)}
     return {name: value * factor for name, value in values.items() if value is not None}

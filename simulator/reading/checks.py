@@ -1,9 +1,8 @@
-"""Checks of keys and sections against each other; `CHECKS` is the list of all of them.
+"""Checks of keys and sections against each other, listed in `CHECKS`.
 
-A check names by its parameters the sections and profiles that it reads, so that it runs again only
-where one of them is another.
-
-A check that reads what follows from a mistake finds nothing, so that one mistake is one message.
+The parameters of a check name the sections and profiles that it reads, so that it runs again only
+if one of them changes. A check that reads a value derived from another mistake reports nothing, so
+that each mistake gives one message.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from simulator.units import BYTE, show
 
 
 def price_problems(cost: CostPlan, host: Host | None) -> Iterator[Mistake]:
-    """Find what a file asks to buy by name, and the machine's profile has no price for.
+    """Yield a purchase type or region for which the machine's profile has no price.
 
-    A machine without any price is accepted: its bill is unknown. One that is owned has no rent.
+    A machine without any price is accepted: its bill is unknown. An owned machine has no rent.
     """
     if cost.purchase is Purchase.OWNED:
         return
@@ -65,7 +64,7 @@ def price_problems(cost: CostPlan, host: Host | None) -> Iterator[Mistake]:
 def owned_price_problems(
     cost: CostPlan, owned: Ownership | None, host: Host | None
 ) -> Iterator[Mistake]:
-    """Find machines of a service that are owned and of which nothing says what they cost."""
+    """Yield a mistake if the machines of a service are owned and their price is unknown."""
     if cost.purchase is not Purchase.OWNED or cost.price is not None or host is None:
         return
     path = ("cost", "purchase")
@@ -113,7 +112,7 @@ def _figures(
 
 
 def _shapes(model: ModelSection) -> Iterator[Mistake]:
-    """Return keys that change the shape of a model, where none is named."""
+    """Yield keys that change the shape of a library model when no model is named."""
     for key in LIBRARY_CHANGES:
         if getattr(model, key) is not None:
             message = "changes a model of the library, and none is named"
@@ -124,7 +123,7 @@ def _shapes(model: ModelSection) -> Iterator[Mistake]:
 
 
 def _beside(model: ModelSection) -> list[str]:
-    """Return keys that say what the name, or the shape, of the model says already."""
+    """Return keys that contradict the name, or the shape, of the model."""
     rivals = ("family", "shape") if model.name is not None else LIBRARY_CHANGES
     return [key for key in rivals if getattr(model, key) is not None]
 
@@ -149,7 +148,7 @@ def _adapters(train: Train) -> Iterator[Mistake]:
 
 
 def _frozen(library_model: Model | None, train: Train) -> Iterator[Mistake]:
-    """Adapters need layers of a language model, a head alone an image classifier."""
+    """Yield a mistake if the model has no layers for adapters, or no head to train alone."""
     path, model, mode = ("train", "trained"), library_model, train.mode
     if train.trained is Trained.ALL:
         return
@@ -185,7 +184,7 @@ def _framework(
     gpu: Gpu | None,
     step_times: tuple[StepTimeTable, ...],
 ) -> Iterator[Mistake]:
-    """Frameworks and attention kernels need figures where a model spread over devices is timed."""
+    """Yield frameworks and attention kernels without the fitted figures that the model needs."""
     device = gpu is not None and not gpu.emulated
     timed = device and not step_times and parallelism.splits_model
     named, fitted = software.framework.lower(), frameworks(compiled=software.compile)
@@ -247,7 +246,7 @@ def _shard_group(parallelism: Parallelism, ranks: int) -> Iterator[Mistake]:
 
 
 def _swap(hardware: Hardware, host: Host) -> Iterator[Mistake]:
-    """What speaks against another accelerator in the machine."""
+    """Yield reasons why the machine cannot have another accelerator."""
     wanted = hardware.gpu
     if wanted is None:
         return
@@ -276,7 +275,7 @@ def _staging(host: Host, data: Dataset, hardware: Hardware) -> Iterator[Mistake]
 def _stored_size(
     data: Dataset, pipeline: InputPipeline, hardware: Hardware, host: Host
 ) -> Iterator[Mistake]:
-    """Find data that the machine's own drives don't hold, and by how much."""
+    """Yield a mistake if the machine's own drives are too small for the data."""
     if host.local_storage is None or host.local_storage.capacity is None:
         return
     staged = data.placement is Placement.STAGE
@@ -342,7 +341,7 @@ def _cache(
 
 
 def cache_drives(hardware: Hardware, host: Host, cache: Storage | None) -> Storage | None:
-    """Return the drives in front of the store, if there are any."""
+    """Return the drives that cache the store; None if there are none."""
     return host.local_storage if hardware.cache == LOCAL else cache
 
 
@@ -462,7 +461,7 @@ def _helper_use(remote: Remote | None, mode: Mode, data: Dataset) -> Iterator[Mi
 
 
 def _slow_helper(remote: Remote | None, pipeline: InputPipeline) -> Iterator[Mistake]:
-    """Return a straggler among a rank's own workers says nothing about those elsewhere."""
+    """Yield slow workers given by index when remote workers have no fixed turns."""
     if remote is None:
         return
     for index, slow in enumerate(pipeline.straggler):
@@ -476,11 +475,11 @@ _NEAR: Final = {
     Scope.LOCAL: "the machine's own drives are",
     Scope.VOLUME: "a block volume is",
 }
-"""Stores that are where their machines are."""
+"""Stores that are always in the region of their machines."""
 
 
 def _placed(store: StorePlan, storage: Storage | None) -> Iterator[Mistake]:
-    """Yield a volume or a machine's own drives that are said to be elsewhere."""
+    """Yield a location in another region for a block volume or a machine's own drives."""
     if store.location in {None, Location.SAME_REGION}:
         return
     scope = Scope.LOCAL if storage is None else storage.scope
@@ -490,7 +489,7 @@ def _placed(store: StorePlan, storage: Storage | None) -> Iterator[Mistake]:
 
 
 def _prefixes(storage: Storage | None, hardware: Hardware) -> Iterator[Mistake]:
-    """Prefixes of a store whose limit of requests they don't raise."""
+    """Yield a number of prefixes for a store whose limit of requests does not depend on it."""
     if hardware.storage_prefixes == 1:
         return
     limited = None if storage is None else storage.limited_by
@@ -603,7 +602,7 @@ def _cores(hardware: Hardware, host: Host) -> Iterator[Mistake]:
 def _contention(
     hardware: Hardware, remote: Remote | None, host: Host, helper: Host | None
 ) -> Iterator[Mistake]:
-    """Busy cores may slow one another down, but not below what one of them does alone."""
+    """Yield contention with which all cores together would be slower than one alone."""
     threads = hardware.vcpus or host.cpu.threads
     cores = {"hardware": hardware.cores or host.cpu.cores * threads / host.cpu.threads}
     if remote is not None and helper is not None:

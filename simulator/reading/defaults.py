@@ -1,6 +1,7 @@
-"""Defaults of what a scenario leaves out, each with its source, and those of [data] and [input].
+"""Defaults of keys that a scenario leaves out, each with its source.
 
-Every one that is used is listed among the assumptions of the prediction.
+The defaults of ``[data]`` and ``[input]`` are filled in here. Each default in use is listed among
+the assumptions of the prediction.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core mach
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """A figure for a key that is left out.
+    """The default of a key that is left out.
 
-    Where it grows with the size of a sample, `sample` is the size it was measured with, and
-    `share` the scenario's size as a multiple of that. `extra` comes on top [SI]. `bears_on` is
-    the part of a prediction that depends on it.
+    If it grows with the size of a sample, `sample` is the size at which it was measured, and
+    `share` the scenario's size over that. `extra` is added [SI]. `bears_on` is the part of a
+    prediction that depends on it.
     """
 
     key: str
@@ -50,17 +51,17 @@ class Default:
 
     @property
     def value(self) -> float:
-        """The figure in SI units."""
+        """Default value in SI units."""
         return units.parse(self.text, self.unit) * self.share + self.extra
 
     def for_sample(self, size: units.Bytes) -> Default:
-        """Return the figure for samples of `size` bytes."""
+        """Return the default for samples of `size` bytes."""
         if not self.sample:
             return self
         return replace(self, share=size / units.parse(self.sample, units.BYTE))
 
     def with_more(self, extra: float, what: str) -> Default:
-        """Return the figure and `extra` [SI] for what it was measured without."""
+        """Return the default plus `extra` [SI], for work `what` outside of the measurement."""
         if extra == 0.0:
             return self
         return replace(self, what=f"{self.what}; {what}", extra=extra)
@@ -72,7 +73,7 @@ class Default:
 
     @property
     def note(self) -> Assumption:
-        """What to tell the user."""
+        """The default as an assumption for the user."""
         value = self.text if self.extra == 0.0 else units.show(self.value, self.unit)
         if self.sample:
             value = f"{units.show(self.value, self.unit)} ({self.text} for {self.sample})"
@@ -134,11 +135,9 @@ RECEIVE_PINNED: Final = Default(
     ),
 )
 PER_TENSOR: Final = 0.2e-3
-"""Time to take over one more tensor of a batch [s]: a file handle asked of the worker.
-
-Own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, 2-core machine,
-2026-11-21: 23.7 ms for 114 tensors, 2.7 for 9, 1.0 for one, all of 64 MiB together.
-"""
+"""Time to receive one more tensor of a batch [s]: a file handle requested from the worker. Own
+measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, 2-core machine, 2026-11-21:
+23.7 ms for 114 tensors, 2.7 for 9, 1.0 for one, all of 64 MiB together."""
 TENSORS: Final = 2
 """Tensors of the batches that `RECEIVE_PER_BATCH` was measured with: images and labels."""
 RECEIVE_PIPED: Final = Default(
@@ -172,7 +171,7 @@ WORKER_MEMORY: Final = Default(
     ),
 )
 LORA_RANK: Final = 16
-"""Rank of adapters where nothing is said, as in most examples of PEFT and torchtune."""
+"""Default rank of adapters, as in most examples of PEFT and torchtune."""
 HOST_THREADS: Final = 1.0
 """Threads that a training process keeps busy while its device works: the one that launches kernels
 and waits for the device in a loop (CUDA Runtime API, cudaDeviceScheduleAuto)."""
@@ -206,7 +205,7 @@ OWN_CHOICE: Final = Source(reference="default of plan, not given in the scenario
 
 @cached()
 def dataset_of(data: Dataset, loader: LoaderKind) -> Dataset:
-    """Return the samples on the store."""
+    """Return the dataset with defaults for keys that are left out."""
     return replace(
         data,
         access=_access(data),
@@ -215,14 +214,14 @@ def dataset_of(data: Dataset, loader: LoaderKind) -> Dataset:
 
 
 def _access(data: Dataset) -> Access:
-    """The order on the store unless the file says: WebDataset and its kin stream whole shards."""
+    """Return the order of reads: as stated, else sequential for shards as in WebDataset."""
     sharded = data.layout is Layout.SHARDS
     usual = Access.SEQUENTIAL if sharded else Access.RANDOM
     return data.access if data.states("access") else usual
 
 
 def _cache_policy(data: Dataset, loader: LoaderKind) -> CachePolicy:
-    """What stays in memory unless the file says; nothing is read of what actors make."""
+    """Return the default cache policy; actors make their data and read nothing."""
     if loader is LoaderKind.ACTORS:
         return CachePolicy.PRELOADED
     return CachePolicy.SCAN if _access(data) is Access.SEQUENTIAL else CachePolicy.RANDOM
@@ -232,9 +231,9 @@ def _cache_policy(data: Dataset, loader: LoaderKind) -> CachePolicy:
 def pipeline_of(
     stated: InputPipeline, data: Dataset, gpu: Gpu | None, model: Model | None, mark: float | None
 ) -> InputPipeline:
-    """Return the input pipeline with defaults for what is left out.
+    """Return the input pipeline with defaults for keys that are left out.
 
-    `mark` is the CoreMark of a vCPU that CPU times are scaled from.
+    `mark` is the CoreMark of a vCPU of the machine on which the CPU times were measured.
     """
     pins, transport = _pins(stated, gpu), transport_of(stated)
     applied = {default.field: default.value for default in _applied(stated, data, model)}
@@ -257,7 +256,7 @@ def _pins(stated: InputPipeline, gpu: Gpu | None) -> bool:
 
 
 def transport_of(stated: InputPipeline) -> Transport:
-    """How batches travel: threads hand them over in place, processes through shared memory."""
+    """Return how batches reach the main process: as stated, else by shared memory for PyTorch."""
     if stated.states("transport"):
         return stated.transport
     pytorch = stated.loader is LoaderKind.PYTORCH
@@ -265,7 +264,7 @@ def transport_of(stated: InputPipeline) -> Transport:
 
 
 def _applied(stated: InputPipeline, data: Dataset, model: Model | None) -> Iterator[Default]:
-    """Yield the defaults of keys left out; threads need none of them."""
+    """Yield the defaults of keys that are left out; only worker processes need them."""
     if stated.loader is not LoaderKind.PYTORCH or stated.workers == 0:
         return
     if not stated.states("worker_start"):
@@ -286,7 +285,7 @@ def _applied(stated: InputPipeline, data: Dataset, model: Model | None) -> Itera
 
 
 def _receiving(stated: InputPipeline, transport: Transport) -> Default:
-    """What taking over a sample costs: through a pipe, copied to pinned memory, or only mapped."""
+    """Return the cost of receiving a sample: through a pipe, copied to pinned memory, or mapped."""
     if transport is Transport.PIPE:
         return RECEIVE_PIPED
     return RECEIVE_PINNED if stated.pin_memory else RECEIVE_PER_SAMPLE
@@ -338,6 +337,6 @@ def _input_notes(given: InputPipeline, data: Dataset, model: Model | None) -> It
 
 
 def _in_step(given: InputPipeline, data: Dataset) -> bool:
-    """Return whether the file says that samples are equal: no spread given leaves that open."""
+    """Return whether the file states that all samples are equal."""
     stated = data.states("size_spread") or given.states("cost_spread")
     return stated and not (data.size_spread.varies or given.cost_spread.varies)

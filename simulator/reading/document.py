@@ -1,6 +1,6 @@
-"""A TOML file as plain data with lines, and its check against the dataclass that describes it.
+"""A TOML file as plain data with lines, and its check against a dataclass.
 
-`read_document` and `parse_document` give a `Document`; `check` reads it as a table and reports
+`read_document` and `parse_document` return a `Document`; `check` reads it as a table and reports
 every mistake in one `InputError`.
 """
 
@@ -40,12 +40,12 @@ MAX_PROBLEMS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What a file says, before anyone knows whether it makes sense.
+    """The unchecked contents of a file.
 
-    `data` are the TOML values, `lines` the line of each key path. Where a document was put
-    together from several files and options, `origins` names the source of each key path that
-    doesn't come from `origin`, and `batch_size` is that of the files, not of options: the one
-    that a step time in them was measured at.
+    `data` are the TOML values, `lines` the line of each key path. In a document merged from several
+    files and options, `origins` names the source of each key path that is not from `origin`, and
+    `batch_size` is that of the files, not of options: the batch size at which a step time in them
+    was measured.
     """
 
     origin: str
@@ -56,7 +56,7 @@ class Document:
     batch_size: int | None = None
 
     def where(self, path: KeyPath) -> tuple[str, int | None]:
-        """File (or option) and line of `path`, or of the table it is missing from."""
+        """Return the file (or option) and line of `path`, or of the table it is missing from."""
         self._refuse_outside(path)
         for end in range(len(path), 0, -1):
             part = path[:end]
@@ -65,17 +65,17 @@ class Document:
         return self.origin, None
 
     def knows(self, path: KeyPath) -> bool:
-        """Return whether it is known where `path` itself was given."""
+        """Return whether the file or option of `path` itself is known."""
         return path in self.lines or path in self.origins
 
     def place(self, path: KeyPath) -> str:
-        """`where` in words that are the same wherever plan is installed."""
+        """Return file and line of `path` as text, independent of the place of installation."""
         origin, line = self.where(path)
         name = without_folder(origin)
         return name if line is None else f"{name}:{line}"
 
     def value(self, path: KeyPath) -> object:
-        """What stands at `path`; None where nothing does."""
+        """Return the value at `path`; None if there is none."""
         self._refuse_outside(path)
         value: Any = self.data
         for part in path:
@@ -91,13 +91,13 @@ class Document:
             raise LookupError(msg)
 
     def says(self, path: KeyPath) -> bool:
-        """Return whether anything stands at `path`."""
+        """Return whether there is a value at `path`."""
         return self.value(path) is not None
 
     def problem(
         self, path: KeyPath, message: str, *, hint: str | None = None, show: bool = True
     ) -> Problem:
-        """Return a `Problem` at `path`, which shows the value there unless `show` is false."""
+        """Return a `Problem` at `path`, which includes the value there unless `show` is false."""
         origin, line = self.where(path)
         value = self.value(path) if show else None
         return Problem(
@@ -132,13 +132,16 @@ def read_document(path: Path) -> Document:
 
 @lru_cache(maxsize=512)
 def _kept(path: Path, stamp: tuple[int, ...]) -> Document:
-    """Return the document of a file, parsed once as long as the file stays as it is."""
+    """Return the document of a file, parsed again only when the file has changed.
+
+    `stamp` identifies the version of the file.
+    """
     del stamp
     return parse_document(read_bytes(path), str(path))
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written; None for what is not a regular file."""
+    """Return a key that changes when a file is written; None if it is not a regular file."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -219,9 +222,9 @@ def problems_of(
 
 
 def kind_problem(table: type[FileTable], document: Document) -> Problem | None:
-    """Return the problem of a file of another kind: none of its several keys is one of the table's.
+    """Return a problem if all keys of the file are unknown, so that it is of another kind.
 
-    A name and a title say nothing of a kind.
+    `schema`, `name` and `title` are ignored, and so is a file with a single key.
     """
     known, stated = list(table_keys(table)), set(document.data) - {"schema", "name", "title"}
     if len(stated) <= 1 or not stated.isdisjoint(known):
@@ -232,7 +235,7 @@ def kind_problem(table: type[FileTable], document: Document) -> Problem | None:
 
 
 def schema_problem(document: Document) -> Problem | None:
-    """What is wrong with the document's ``schema``, if anything is."""
+    """Return a problem if the document's ``schema`` is missing or unknown, else None."""
     schema = document.data.get("schema")
     if schema is None:
         return document.problem(("schema",), "is missing", hint=f"begin with schema = {SCHEMA}")
@@ -243,7 +246,7 @@ def schema_problem(document: Document) -> Problem | None:
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it: short, on one line, as TOML would write it."""
+    """Format a value for messages: short, on one line, as in TOML."""
     longest = 60
     plain = {True: "true", False: "false"}
     if isinstance(value, bool):
@@ -294,7 +297,7 @@ def _key_hint(table: type[FileTable], path: KeyPath) -> str:
 
 
 def _needed(table: type[FileTable], path: KeyPath) -> str:
-    """Return the first sentence of what a missing key means."""
+    """Return a hint with the first sentence of a missing key's documentation."""
     from simulator.reading.json_schema import meaning
 
     owner = table_at(table, path[:-1])

@@ -1,4 +1,4 @@
-"""What a scenario says, key by key, with defaults in place: for telling two of them apart."""
+"""All keys of a scenario with their values, defaults included, for comparing two scenarios."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SECTIONS: Final = (
     *("memory", "cost", "calibration"),
     *("run", "failures", "checkpoint", "spot", "energy", "owned", "store"),
 )
-"""In the order people compare them; a name and a title are not inputs."""
+"""Sections in the order in which reports compare them; name and title are not inputs."""
 OPTIONAL: Final = frozenset(
     {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned", "store"}
 )
-"""Sections whose defaults mean nothing where they are left out."""
+"""Sections without which their defaults do not apply."""
 _OF_SERVICES: Final = (
     *("hardware", "model", "serving", "load", "slo", "calibration", "cost", "owned", "energy"),
 )
-"""The sections of a service in the order people compare them."""
+"""Sections of a service in the order in which reports compare them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One key: its `value` for comparing, its `text` for reading; `given`: the file says it."""
+    """A key with its `value` to compare and its `text` to display; `given`: the file states it."""
 
     value: object
     text: str
@@ -43,14 +43,14 @@ class Input:
 
 
 def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
-    """Return every key of a sound scenario with its value, by dotted name.
+    """Return every key of a valid scenario with its value, by dotted name.
 
     Parameters
     ----------
     document : Document
-        All that the scenario's files and options say.
+        Contents of the scenario's files and options.
     scenario : Scenario
-        What became of it: it knows the defaults that depend on other keys.
+        The scenario of the document, with the defaults that depend on other keys.
     """
     file, _ = read_sections(document)
     sections = (
@@ -62,14 +62,14 @@ def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
 
 
 def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
-    """Return every key of a sound service with its value, by dotted name.
+    """Return every key of a valid service with its value, by dotted name.
 
     Parameters
     ----------
     document : Document
-        All that the service's files and options say.
+        Contents of the service's files and options.
     service : Service
-        What became of it: it knows the engine's own defaults.
+        The service of the document, with the engine's own defaults.
     """
     file = check(ServiceFile, document)
     sections = {name: getattr(file, name) for name in _OF_SERVICES}
@@ -82,7 +82,7 @@ def _inputs(
     sections: Iterable[tuple[str, FileTable | None]],
     settle: Callable[[object, KeyPath], object],
 ) -> dict[str, Input]:
-    """Return the keys of sections, with what was left out filled in."""
+    """Return the keys of sections with their values, with defaults filled in by `settle`."""
     found: dict[str, Input] = {}
     for name, section in sections:
         if section is None:
@@ -111,7 +111,7 @@ def _leaves(table: FileTable, path: KeyPath) -> Iterator[tuple[KeyPath, object]]
 
 
 def _plain(value: object) -> object:
-    """Return a value that can be compared: lists of tables as text."""
+    """Convert a value to plain data that can be compared."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if is_dataclass(value):
@@ -121,7 +121,7 @@ def _plain(value: object) -> object:
 
 
 def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
-    """Return the value, or the name that the scenario has for one that was left out."""
+    """Return the value, or if it is left out, the value in the scenario."""
     if value is not None or len(path) != 2:  # noqa: PLR2004 - a section and a key
         return value
     job = scenario.job
@@ -135,7 +135,7 @@ def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
 
 
 def _served(value: object, path: KeyPath, service: Service) -> object:
-    """Return the value, or the engine's default for a key of [serving] that is left out."""
+    """Return the value, or the engine's default for a key of ``[serving]`` that is left out."""
     if len(path) != 2 or path[0] != "serving":  # noqa: PLR2004 - a section and a key
         return value
     if path[1] == "version":
@@ -145,7 +145,7 @@ def _served(value: object, path: KeyPath, service: Service) -> object:
 
 
 def _held(home: object, key: str | int) -> object:
-    """Return the plain value that an object has by the name of a key; None where it has none."""
+    """Return the attribute `key` of an object if it is a plain value, else None."""
     found = getattr(home, str(key), None)
     if not isinstance(found, bool | int | float | str):
         return None

@@ -1,4 +1,4 @@
-"""The JSON Schema of files of jobs and of services, made from the tables."""
+"""JSON Schemas of job and service files, generated from the tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def service_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a file with ``mode = "serve"``, as `scenario_schema` of jobs."""
+    """Return the JSON Schema of a service file (``mode = "serve"``), like `scenario_schema`."""
     return _schema(ServiceFile, "plan service")
 
 
@@ -117,13 +117,13 @@ def _of_annotated(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # 
 
 
 def meaning(table: type[FileTable], name: str) -> str:
-    """Return what a key of a table means; empty where nothing is written under it."""
+    """Return the documentation of a key of a table; empty if it has none."""
     return _texts(table).get(name, "")
 
 
 @cache
 def _texts(table: type[FileTable]) -> Mapping[str, str]:
-    """Return the texts of a table's fields, with those of the tables it extends."""
+    """Return the documentation of a table's fields, including inherited ones."""
     found: dict[str, str] = {}
     for owner in reversed(table.__mro__):
         module = sys.modules.get(owner.__module__)
@@ -134,7 +134,7 @@ def _texts(table: type[FileTable]) -> Mapping[str, str]:
 
 @cache
 def _of_module(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
-    """Texts under annotated names of a module's classes, by class and name."""
+    """Return the texts under the fields of a module's classes, by class and field."""
     tree = ast.parse(inspect.getsource(module))
     return {
         node.name: dict(_under_names(node.body))

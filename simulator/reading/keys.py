@@ -1,8 +1,8 @@
-"""Keys of a scenario as numbers: what a dotted key measures, and its value as text with a unit.
+"""Numeric keys of a scenario: conversion between text with a unit and floats.
 
 A study that varies ``hardware.storage_bandwidth`` between ``10 MB/s`` and ``1 TB/s`` needs the
-floats behind the texts, and a text to hand back as an override. The unit of the text is kept:
-what began as ``2 GB/s`` is written in GB/s.
+values as floats, and a text to set as an override. The unit of the text stays the same: a value
+that was ``2 GB/s`` is written in GB/s.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ DIGITS: Final = 6
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
 """Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
 OF_THE_RUN: Final = frozenset({"run", "failures", "checkpoint", "spot", "energy", "owned", "store"})
-"""Sections that say nothing about a step: no measured step can be fitted with their keys."""
+"""Sections that do not affect a step: no measured step can be fitted with their keys."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A numeric key of a scenario: its dotted `name`, and what its values are."""
+    """A numeric key of a scenario: its dotted `name` and the type of its values."""
 
     name: str
     kind: Quantity | Number
 
     @property
     def unit(self) -> Unit | None:
-        """The unit of its values; None for plain numbers."""
+        """Unit of its values; None for plain numbers."""
         return self.kind.unit if isinstance(self.kind, Quantity) else None
 
     def value(self, text: str) -> float:
@@ -65,13 +65,13 @@ class Key:
         return text if isinstance(self.kind, Quantity) else self.value(text)
 
     def show(self, text: str) -> str:
-        """Return a value for people: four digits and the largest prefix that fits."""
+        """Format a value for display: four digits and the largest prefix that fits."""
         if isinstance(self.kind, Number):
             return f"{self.value(text):.4g}"
         return units.show(self.value(text), self.kind.unit)
 
     def text(self, value: float, like: str) -> str:
-        """`value` [SI] written as `like` is: the same unit, another number."""
+        """Return `value` [SI] as text in the unit of the text `like`."""
         if isinstance(self.kind, Number):
             return f"{value:.{DIGITS}g}"
         one = units.parse(_NUMBER.sub("1", like, count=1), self.kind.unit)
@@ -107,7 +107,7 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
 
 
 def _meant(name: str) -> str:
-    """Advice on a key that does not exist: one like it as a whole, or like it in its last part."""
+    """Return a hint for a key that does not exist: a similar key or last part."""
     keys = tuple(numeric_keys())
     lasts = {key.rpartition(".")[2]: key for key in keys}
     own = name.rpartition(".")[2]
@@ -128,7 +128,7 @@ def numeric_keys() -> Iterator[str]:
 
 
 def _kind(key: TableKey) -> Quantity | Number | None:
-    """Return what marks a key with a continuous value; None for all others."""
+    """Return the marker of a key with a continuous value; None for all other keys."""
     marker = key.marker
     if isinstance(marker, Number) and marker.whole:
         return None

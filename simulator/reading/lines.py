@@ -1,7 +1,7 @@
-"""The line each key of a TOML text stands on, which the standard library's parser forgets.
+"""Line numbers of the keys of a TOML text, which the standard library's parser does not keep.
 
-The scanner trusts that `tomllib` has accepted the text or is about to say why not: where it meets
-something it doesn't understand it stops and keeps what it has found so far.
+The scanner assumes that `tomllib` accepts the text or reports its errors: at text that it does not
+understand it stops, with the lines found so far.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 KeyPath: TypeAlias = tuple[str | int, ...]
-"""Where a value stands: keys, and positions (from 0) within lists."""
+"""Location of a value: keys, and positions (from 0) within lists."""
 
 DEEPEST: Final = 32
-"""Levels of nesting that are still read; no file of ours needs a third of it."""
+"""Deepest nesting that is read; files of plan need less than a third of it."""
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -46,7 +46,7 @@ class _LostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A key or table that is given again on `line`, after `first`."""
+    """A key or table stated twice: on `line`, and before on `first`."""
 
     path: KeyPath
     line: int
@@ -55,9 +55,9 @@ class Repeat:
 
 @dataclass(slots=True)
 class KeyLines:
-    """Lines (from 1) by key path, and what is given twice.
+    """Lines (from 1) by key path, and keys that are stated twice.
 
-    Tables are listed too, also those only implied by a longer header, and the items of lists.
+    Tables are included, also those only implied by a longer header, and so are the items of lists.
     """
 
     lines: dict[KeyPath, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def key_lines(text: str) -> KeyLines:
 
 
 class LazyLines(Mapping[KeyPath, int]):
-    """`key_lines` of a text, found out when first asked: most files are never asked."""
+    """`key_lines` of a text, computed on first use: most files never need them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -165,7 +165,7 @@ class _Scanner:
         return (*path, index)
 
     def enter(self, path: KeyPath, line: int) -> KeyPath:
-        """Return the table that a header opens: the newest one of an array of tables."""
+        """Return the path of the table that a header opens: the last one of an array of tables."""
         self.record(path, line)
         if path in self.tables_in:
             return (*path, self.tables_in[path] - 1)
@@ -237,7 +237,7 @@ class _Scanner:
             self.comma("}")
 
     def closes(self, bracket: str) -> bool:
-        """Step over blanks, and over `bracket` if it comes next."""
+        """Skip blanks, and `bracket` if it is next; return whether it was."""
         self.skip(_BLANK)
         if self.text.startswith(bracket, self.position):
             self.position += 1
@@ -245,20 +245,20 @@ class _Scanner:
         return False
 
     def comma(self, bracket: str) -> None:
-        """Step over blanks and the comma that has to come unless `bracket` does."""
+        """Skip blanks and a comma, which is required unless `bracket` is next."""
         self.skip(_BLANK)
         if not self.text.startswith(bracket, self.position):
             self.expect(",")
 
     def expect(self, token: str) -> None:
-        """Step over `token`, with space before it."""
+        """Skip `token`, with blanks before it."""
         self.skip(_SPACE)
         if not self.text.startswith(token, self.position):
             raise _LostError
         self.position += len(token)
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        """Step over what `pattern` matches, which may be nothing."""
+        """Skip the text that `pattern` matches, which may be empty."""
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()
@@ -268,13 +268,13 @@ class _Scanner:
         return bisect_right(self.breaks, self.position - 1) + 1
 
     def record(self, path: KeyPath, line: int) -> None:
-        """Note where `path` is first seen."""
+        """Record the line of `path`, if it is the first."""
         if len(path) > DEEPEST:
             raise TooDeepError(line)
         self.found.lines.setdefault(path, line)
 
     def give(self, path: KeyPath, line: int) -> None:
-        """Note that `path` is given here, and whether it was before."""
+        """Record the line of a stated `path`, and whether it was stated before."""
         self.record(path, line)
         if path in self.given:
             self.found.repeats.append(Repeat(path, line, self.given[path]))

@@ -1,4 +1,4 @@
-"""The machines of a job: those that train, those that help, and where the data lies."""
+"""The machines of a job: trainers, helpers, and the stores of the data."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     gpus: int,
     gpu: Gpu | None,
 ) -> Group:
-    """Return the machines that train, as their profile says and as the file changes them.
+    """Return the training machines: their profile with the changes of the file.
 
     Parameters
     ----------
     stated : Hardware
-        What the file states.
+        The section of the file.
     machine : Host
-        As its profile says.
+        The machine of the profile.
     named : Storage, optional
         The store that the file names.
     mode : Mode
-        What the job does.
+        Kind of the job.
     gpus : int
         Accelerators used on each machine.
     gpu : Gpu, optional
@@ -124,7 +124,7 @@ def _host_link(stated: Hardware, machine: Host) -> Link | None:
 
 
 def _switches(stated: Hardware, machine: Host) -> tuple[PcieSwitch, ...]:
-    """Switches of the machine; what an accelerator alone reaches passes its switch's uplink too."""
+    """Return the PCIe switches, with uplinks at least as fast as the stated rate of a device."""
     rate = stated.pcie_bandwidth
     return tuple(
         switch
@@ -135,7 +135,7 @@ def _switches(stated: Hardware, machine: Host) -> tuple[PcieSwitch, ...]:
 
 
 def _carrying(stated: Hardware, link: Link, rate: BytesPerSecond) -> Link:
-    """Return a PCIe link that reaches what the file says."""
+    """Return a PCIe link with the rate that the file states."""
     sources = stated.stated(achievable="pcie_bandwidth")
     return replace(
         link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **sources}
@@ -151,7 +151,7 @@ def _network(stated: Hardware, machine: Host) -> Network | None:
 
 
 def _wider(link: Link, times: float) -> Link:
-    """Return the cards' link, and the rates of collectives over it, `times` as fast."""
+    """Return the network link, and the rates of collectives over it, scaled by `times`."""
     curves = tuple(
         replace(
             curve,
@@ -198,7 +198,7 @@ def _storage(stated: Hardware, group: Group) -> Storage:
 
 
 def _of_all(limit: PerSecond | None, prefixes: int) -> PerSecond | None:
-    """Requests a second under all prefixes."""
+    """Return the limit of requests per second over all prefixes."""
     return None if limit is None else limit * prefixes
 
 
@@ -211,22 +211,22 @@ def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     helper: Host | None,
     helper_storage: Storage | None,
 ) -> Cluster:
-    """Return the machines that train, with data placed as the file says, and those that help.
+    """Return the training machines with the data placed as stated, and the helpers.
 
     Parameters
     ----------
     trainers : Group
-        The machines that train.
+        The training machines.
     placement : Placement
-        Where the data is while the job runs.
+        Location of the data while the job runs.
     cache : Storage, optional
-        The drives in front of the store.
+        The drives that cache the store.
     remote : Remote, optional
-        What the file states of the machines that help.
+        The section of the file about helpers.
     helper : Host, optional
-        One of these machines, as its profile says.
+        The helpers' machine of the profile.
     helper_storage : Storage, optional
-        Their store, where the file names one.
+        Their store, if the file names one.
     """
     placed = _placed(trainers, placement, cache)
     if remote is None or helper is None:
@@ -247,7 +247,7 @@ def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
 
 
 def _changed(remote: Remote, helper: Host, trainer: Host) -> Host:
-    """Return the helpers' machine, with its processors as the file changes them."""
+    """Return the helpers' machine, with the changes of the file to its processors."""
     cpu = helper.cpu
     changed = replace(
         cpu,
@@ -263,10 +263,7 @@ def _changed(remote: Remote, helper: Host, trainer: Host) -> Host:
 
 
 def _reference(trainer: Host) -> float:
-    """Return the CoreMark of a vCPU that trains.
-
-    It is 1 where it is not known, so that all else is its multiple.
-    """
+    """Return the CoreMark of a vCPU of a training machine; 1 if unknown, as a relative unit."""
     pool = trainer.cpu
     return 1.0 if pool.coremark is None else pool.coremark / pool.threads
 
@@ -282,7 +279,7 @@ def _placed(group: Group, placement: Placement, cache: Storage | None) -> Group:
 
 @cached()
 def remote_of(stated: Remote | None, helper: Host | None, loader: LoaderKind) -> Remote | None:
-    """Return the workers on the helpers' machines, with defaults for what is left out."""
+    """Return the workers on the helpers' machines, with defaults for keys that are left out."""
     if stated is None or helper is None:
         return None
     left_out: dict[str, Any] = {
@@ -295,9 +292,10 @@ def remote_of(stated: Remote | None, helper: Host | None, loader: LoaderKind) ->
 def reference_of(
     host: Host, measured_on: Host | None, remote: Remote | None, helper: Host | None
 ) -> float | None:
-    """Return the CoreMark of a vCPU that CPU times are scaled from, to other machines by theirs.
+    """Return the CoreMark of a vCPU from which CPU times are scaled to other machines.
 
-    That of the machine they were measured on; with helpers of another make, of one that trains.
+    It is that of the machine on which they were measured; else, with helpers of comparable
+    CoreMark, that of a training machine; else None.
     """
     if measured_on is not None:
         known = measured_on.cpu.coremark
@@ -363,9 +361,9 @@ def _note(what: str, value: str) -> Assumption:
 
 
 def with_mean_rates(scenario: Scenario, stated: Hardware) -> Scenario:
-    """Return the scenario with stores whose credits run out at their mean rate over the whole run.
+    """Return the scenario with the mean rates of stores whose burst credits run out.
 
-    A file that states what its store reads at means that, credits or not.
+    A read rate stated in the file is not changed.
     """
     bursting = {store.name: store for store in _stores(scenario) if _bursts(store)}
     if not bursting:
@@ -423,7 +421,7 @@ def _mean(store: Storage, burst: Burst | None, held: Bytes, asked: float) -> flo
 
 
 def _notes(before: Storage, after: Storage) -> Iterable[Assumption]:
-    """Return the mean rates with credits counted, where they are below the store's best rates."""
+    """Yield the mean rates with credits that are below the best rates of the store."""
     source = Source(
         reference="credits of its profile, for all that the run reads",
         date="undated",

@@ -1,7 +1,7 @@
-"""One document from several texts: a scenario, those it extends, and ``--set`` options.
+"""Merging of a scenario, the files it extends, and ``--set`` options into one document.
 
-Later ones win, key by key: tables are merged, everything else is replaced. Each key keeps the
-file and line (or the option) it came from, so that mistakes are reported where they were made.
+Later texts take precedence, key by key: tables are merged, everything else is replaced. Each key
+has the file and line (or the option) it came from, so that mistakes are reported there.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from simulator.schema.training import Mode
 
 STANDARD_INPUT: Final = "-"
 _OWN: Final = ("schema", "name", "title")
-"""Keys that describe one file and are not inherited by those that extend it."""
+"""Keys that describe one file and are not inherited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A document, the folder its `extends` counts from, and what identifies it in a cycle."""
+    """A document, the folder to which `extends` is relative, and its identity, to detect cycles."""
 
     document: Document
     folder: Path
@@ -49,7 +49,7 @@ def gather(
     model: type[FileTable],
     overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
-    """Read a scenario and everything it builds on.
+    """Read a scenario and all files it extends.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ def gather(
     stdin : file object, optional
         Used instead of standard input.
     model : type of a frozen dataclass
-        What the document will be checked against; says which values of options are text.
+        The table that describes the document, which determines the options whose values are text.
     overlay : pathlib.Path, optional
-        Fitted parameters, put over the files and under the options; by default those that
-        ``calibration.overlay`` names.
+        Fitted parameters, which override the files and are overridden by options; by default those
+        that ``calibration.overlay`` names.
 
     Returns
     -------
     Document
-        All of it together.
+        The merged document.
     tuple of Problem
-        Mistakes of options and ``schema`` keys that don't keep the rest from being checked.
+        Mistakes in options and ``schema`` keys that do not prevent checking the rest.
 
     Raises
     ------
@@ -84,7 +84,10 @@ def gather(
 
 
 def chain_of(name_or_path: str, stdin: TextIO | BinaryIO | None = None) -> tuple[Document, ...]:
-    """A scenario's own document, that of what it extends, and so on; raises as `gather` does."""
+    """Return the documents of a scenario, of the file it extends, and so on.
+
+    Raises the errors of `gather`.
+    """
     return tuple(_chain(_open(name_or_path, stdin)))
 
 
@@ -95,7 +98,7 @@ def joined(
     model: type[FileTable],
     overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
-    """Return a chain of documents with an overlay and options, as `gather` describes them."""
+    """Merge a chain of documents, an overlay and options, like `gather`."""
     problems = [problem for base in chain[1:] if (problem := schema_problem(base)) is not None]
     merged = chain[-1]
     for child in reversed(chain[:-1]):
@@ -119,7 +122,10 @@ def _batch_size(document: Document) -> int | None:
 
 
 def _overlaid(parts: Sequence[Document], overlay: Path | None) -> list[Document]:
-    """The overlay that an argument or the last of several documents names, as two documents."""
+    """Return two documents for an overlay: its path, and its values; none without an overlay.
+
+    It is `overlay`, or the one that the last of several documents names.
+    """
     if overlay is None:
         named = [part.value(("calibration", "overlay")) for part in parts]
         name = next((text for text in reversed(named) if isinstance(text, str) and text), None)
@@ -149,7 +155,7 @@ def _read(path: Path) -> Opened:
 
 
 def _near(document: Document, folder: Path) -> Document:
-    """Return the document with the overlay it names looked for in its own folder."""
+    """Return the document with the path of its overlay relative to `folder`."""
     table = document.data.get("calibration")
     if not isinstance(table, dict):
         return document
@@ -172,7 +178,7 @@ def _all_of(stdin: TextIO | BinaryIO | None) -> bytes:
 
 
 def _chain(first: Opened) -> list[Document]:
-    """Return the scenario, what it extends, what that extends, and so on."""
+    """Return the documents of a scenario, of the file it extends, and so on."""
     chain = [first]
     while "extends" in chain[-1].document.data:
         newest = chain[-1]
@@ -203,7 +209,7 @@ def _refuse_base(source: Opened, message: str, hint: str | None) -> NoReturn:
 
 
 def merge(base: Document, over: Document) -> Document:
-    """`base` with every key of `over` put in; tables are merged, all else is replaced."""
+    """Return `base` with the keys of `over`: tables are merged, everything else is replaced."""
     own = [key for key in _OWN if over.lines]
     kept = {key: value for key, value in base.data.items() if key not in own}
     replaced: set[KeyPath] = {(key,) for key in own}
@@ -228,7 +234,7 @@ def merge(base: Document, over: Document) -> Document:
 
 
 def merged_tables(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return the table `base` with the keys of `over` put in."""
+    """Return the table `base` with the keys of `over` merged in."""
     return _merged(base, over, (), set())
 
 
@@ -248,19 +254,19 @@ def _merged(
 
 
 def parse_override(text: str, model: type[FileTable]) -> Document:
-    """Read ``section.key=value`` as a document of one key.
+    """Parse ``section.key=value`` as a document of one key.
 
     Parameters
     ----------
     text : str
-        The option's argument; the value as TOML if it is that, else as text.
+        The option's argument; its value is TOML if valid, else text.
     model : type of a frozen dataclass
-        Says for which keys even a number is text.
+        The table of the file, which determines the keys whose values are always text.
 
     Raises
     ------
     InputError
-        If there is no ``=``, or the key is none or may not be set.
+        If there is no ``=``, or the key is invalid or may not be set.
     """
     longest = 100
     origin = f"--set {text if len(text) <= longest else text[:longest] + '...'}"
@@ -292,7 +298,7 @@ def _key_path(key: str, origin: str) -> KeyPath:
 
 
 def value_of_text(raw: str, *, text: bool) -> object:
-    """The value as TOML would have it; as text where that is what is wanted, or all it can be."""
+    """Parse a value as TOML; return the text if that fails, or with `text` if not a string."""
     try:
         value = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):
@@ -326,12 +332,12 @@ def _is_service(document: Document) -> bool:
 
 
 def refuse_service(document: Document) -> None:
-    """Refuse a document of a service where a job is asked for.
+    """Refuse a service where a job is required.
 
     Raises
     ------
     InputError
-        If it has the key of a service.
+        If the document has a key of a service.
     """
     if _is_service(document):
         hint = (

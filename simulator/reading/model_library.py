@@ -1,6 +1,6 @@
-"""The model library: one TOML file a model, built by its family into a `Model`.
+"""The model library: one TOML file per model, built by its family into a `Model`.
 
-Each table of such a file names one source that all its figures come from.
+All figures of a table in such a file are from the source that it names.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ResNetShape(Citation):
     image: CountField
     """Height and width of an image [pixels]."""
     classes: CountField
-    """Scores it gives."""
+    """Number of classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class EfficientNetShape(Citation):
     image: CountField
     """Height and width of an image [pixels]."""
     classes: CountField
-    """Scores it gives."""
+    """Number of classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class UNetShape(Citation):
     width: CountField
     """Channels of the first level."""
     depth: CountField
-    """How often the size is halved."""
+    """Number of halvings of the size."""
     classes: CountField
-    """Classes of a pixel."""
+    """Number of classes of a pixel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionShape(Citation):
-    """What all transformers share."""
+    """Keys of all transformers."""
 
     layers: CountField
     """Layers of attention and MLP."""
@@ -94,20 +94,20 @@ class AttentionShape(Citation):
     heads: CountField
     """Attention heads."""
     fused_attention: bool = True
-    """Whether attention is one kernel that keeps no matrix of scores in memory."""
+    """Whether attention is one kernel that stores no matrix of attention scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensShape(AttentionShape):
-    """What all transformers over tokens share."""
+    """Keys of all transformers over tokens."""
 
     vocabulary: CountField
-    """Tokens it knows."""
+    """Size of the vocabulary."""
     sequence: CountField
-    """Tokens of a sample, of the longest where they differ."""
+    """Tokens of a sample; if lengths differ, of the longest."""
     filled: PositiveShareField = 1.0
-    """Mean share of them that is computed, where batches are as long as their longest sample only
-    (samples sorted into bins by length) or padding is left out."""
+    """Mean share of the tokens that is computed, if batches are only as long as their longest
+    sample (samples sorted into bins by length) or without padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +115,12 @@ class BertShape(TokensShape):
     """Shape of an encoder trained on masked tokens."""
 
     positions: CountField
-    """Longest sequence."""
+    """Number of learned positions, the longest sequence."""
     segments: CountField
-    """Kinds of segments."""
+    """Number of segment types."""
     scored_share: FractionField
-    """Share of the tokens whose scores are computed: those that are masked in pre-training, 1 where
-    the framework scores all, next to 0 in fine-tuning."""
+    """Share of the tokens with logits: the masked ones in pre-training, 1 if the framework computes
+    all, almost 0 in fine-tuning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class GptShape(TokensShape):
     dropout: bool = True
     """Whether values are dropped in training."""
     tied: bool = True
-    """Whether the scores use the table of tokens."""
+    """Whether the head uses the token embedding."""
     rotary: bool = False
-    """Whether positions turn queries and keys."""
+    """Whether positions are rotary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +152,9 @@ class LlamaShape(TokensShape):
     ffn: CountField
     """Width inside the MLP."""
     tied: bool = False
-    """Whether the scores use the table of tokens."""
+    """Whether the head uses the token embedding."""
     head_dim: CountOrZeroField = 0
-    """Width of a head; by default the heads share hidden."""
+    """Width of a head; hidden / heads by default."""
     bias: bool = False
     """Whether matrix products add a bias."""
     dropout: bool = False
@@ -163,42 +163,42 @@ class LlamaShape(TokensShape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoeShape(TokensShape):
-    """Shape of a decoder like a Llama whose MLPs are experts that a router chooses among."""
+    """Shape of a decoder like a Llama with mixture-of-experts layers."""
 
     kv_heads: CountField
     """Heads of keys and values."""
     experts: CountField
     """Experts of a layer."""
     top_k: CountField
-    """Experts that each token passes."""
+    """Number of experts for each token."""
     expert_ffn: CountField
     """Width inside one expert."""
     shared_ffn: CountOrZeroField = 0
-    """Width inside the experts that every token passes, all together."""
+    """Width inside the shared experts together."""
     dense_layers: CountOrZeroField = 0
     """Layers with one plain MLP instead of experts."""
     ffn: CountOrZeroField = 0
-    """Width inside the MLP of those."""
+    """Width inside the MLP of the dense layers."""
     query_rank: CountOrZeroField = 0
-    """Width that queries are squeezed to in latent attention."""
+    """Rank of queries in latent attention."""
     kv_rank: CountOrZeroField = 0
-    """Width that keys and values are squeezed to; 0: attention is not latent."""
+    """Rank of keys and values; 0: attention is not latent."""
     rope_dim: CountOrZeroField = 0
-    """Values of a head that turn with the position, in latent attention."""
+    """Values of a head with rotary positions, in latent attention."""
     nope_dim: CountOrZeroField = 0
-    """Values of a head that do not."""
+    """Values of a head without positions, in latent attention."""
     value_dim: CountOrZeroField = 0
-    """Values of a head's value."""
+    """Width of a head's value, in latent attention."""
     predicted_tokens: CountOrZeroField = 0
     """Tokens predicted beyond the next one, by one more layer each."""
     attention_share: FractionField = 1.0
-    """What windows leave of full attention, on average over the layers."""
+    """Fraction of full attention left by windows, on average over the layers."""
     clamped: bool = False
-    """Whether the activation function cuts off what is too large, as no common kernel does."""
+    """Whether the activation function clamps large values, which no common kernel does."""
     tied: bool = False
-    """Whether the scores use the table of tokens."""
+    """Whether the head uses the token embedding."""
     head_dim: CountOrZeroField = 0
-    """Width of a head; by default the heads share hidden."""
+    """Width of a head; hidden / heads by default."""
     bias: bool = False
     """Whether matrix products add a bias."""
     dropout: bool = False
@@ -207,28 +207,29 @@ class MoeShape(TokensShape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class T5Shape(AttentionShape):
-    """Shape of an encoder and a decoder that share a table of tokens."""
+    """Shape of an encoder and a decoder that share a token embedding."""
 
     fused_attention: bool = False
-    """Whether attention is one kernel, which adds the positions' values to the scores itself."""
+    """Whether attention is one kernel, which adds the position bias to the attention scores
+    itself."""
     decoder_layers: CountField
-    """Layers of the decoder; layers are those of the encoder."""
+    """Layers of the decoder; `layers` are those of the encoder."""
     head_dim: CountField
     """Width of a head."""
     ffn: CountField
     """Width inside the MLP."""
     vocabulary: CountField
-    """Tokens it knows."""
+    """Size of the vocabulary."""
     sequence: CountField
-    """Tokens of a sample that are read."""
+    """Tokens of the encoder's input."""
     target: CountField
-    """Tokens of a sample that are written."""
+    """Tokens of the decoder's output."""
     buckets: CountField = 32
-    """Distinct distances between positions."""
+    """Number of buckets of relative positions."""
     gated: bool = False
     """Whether the MLP multiplies two projections (version 1.1)."""
     tied: bool = True
-    """Whether the scores use the table of tokens (not in version 1.1)."""
+    """Whether the head uses the token embedding (not in version 1.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +243,7 @@ class VitShape(AttentionShape):
     patch: CountField
     """Height and width of a patch [pixels]."""
     classes: CountField
-    """Scores it gives."""
+    """Number of classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,25 +259,25 @@ class DlrmShape(Citation):
     dense_features: CountField
     """Numeric features of a sample."""
     bottom: list[CountField]
-    """Layer widths of the MLP over them."""
+    """Layer widths of the MLP over the dense features."""
     top: list[CountField]
     """Layer widths of the MLP over all dot products."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsShape(Citation):
-    """A model known by its totals; traffic and activations are in fp32."""
+    """A model given by its totals; traffic and activations are in fp32."""
 
     parameters: NumberField
     """Trainable parameters."""
     forward_flops: FlopField
     """Operations of a forward pass over one sample."""
     traffic: ByteField
-    """Bytes a forward pass over one sample moves to and from device memory."""
+    """Bytes moved to and from device memory by a forward pass over one sample."""
     activation: ByteField
     """Bytes kept for the backward pass of one sample."""
     input_bytes: ByteField
-    """Bytes of a sample as the device takes it."""
+    """Size of a sample as copied to the device."""
     output_bytes: ByteOrZeroField
     """Bytes of results of one sample."""
     kernels: CountField
@@ -285,12 +286,12 @@ class TotalsShape(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuOnlyShape(Citation):
-    """A model that learns on the host's cores."""
+    """A model that is trained on the host's cores."""
 
     parameters: NumberField
-    """Numbers a trained model holds."""
+    """Number of values in a trained model."""
     cpu_seconds: TimeField
-    """Time of one core for each sample of an epoch."""
+    """CPU time on one core per sample of an epoch."""
     input_bytes: ByteField
     """Bytes of a sample in memory."""
     output_bytes: ByteOrZeroField
@@ -299,14 +300,14 @@ class CpuOnlyShape(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable(Citation):
-    """What others say the counted shape comes to; tests hold it against the count."""
+    """Published totals of the model, with which tests compare the count."""
 
     parameters: NumberField
     """Trainable parameters."""
     forward_flops: FlopField | None = None
     """Operations of a forward pass over one sample (a multiply-add counts as two)."""
     tolerance: FractionField = 0.01
-    """How near the count has to come, as a fraction."""
+    """Largest relative difference of the count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,23 +321,23 @@ class StepTimeTable(Citation):
     framework: TextField
     """Framework, with its version or container where stated."""
     batch_sizes: list[CountField]
-    """Samples each accelerator took."""
+    """Samples per accelerator."""
     seconds: list[TimeField]
-    """Time of a step at each of them."""
+    """Time of a step at each of these batch sizes."""
     sequence: CountField | None = None
     """Tokens of a sample, for models that take sequences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """Fields of a file of any family other than its shape."""
+    """Keys of a file of any family, without its shape."""
 
     title: TextField
-    """One line that says what the model is."""
+    """One line on the model."""
     family: TextField
-    """How the shape is read."""
+    """Family of the model, which determines the keys of its shape."""
     published: PublishedTable | None = None
-    """What the counted shape is held against."""
+    """Published totals to compare with."""
     step_time: list[StepTimeTable] = field(default_factory=list)
     """Steps measured elsewhere, best evidence first."""
 
@@ -370,7 +371,7 @@ _HOW_IT_RUNS: Final = frozenset({"fused_attention"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LibraryFile:
-    """A file of the library, checked: its shape and the fields of every family."""
+    """A checked file of the library: its shape and the keys of all families."""
 
     name: str
     about: ModelFile
@@ -403,7 +404,7 @@ class LibraryFile:
         return kept
 
     def _step_times(self, figures: Mapping[str, Any], changed: set[str]) -> tuple[StepTimes, ...]:
-        """Return the measured steps that hold for this shape; none after a change that matters."""
+        """Return the measured steps for this shape; empty after a change that affects the time."""
         if changed - _HOW_IT_RUNS - {"sequence"}:
             return ()
         rows = self.about.step_time
@@ -424,19 +425,19 @@ def _measured(row: StepTimeTable) -> StepTimes:
 
 @cache
 def shape_keys() -> frozenset[str]:
-    """Return keys of a scenario that are figures of a model's shape, over all families."""
+    """Return the keys of a scenario that change the shape of a model, over all families."""
     figures = {name for family in _FAMILIES.values() for name in table_keys(family.shape)}
     return frozenset(f"model.shape.{name}" for name in figures - _ABOUT_THE_TABLE)
 
 
 @cache
 def model_names() -> tuple[str, ...]:
-    """Return names of all models of the library, sorted; they don't change while plan runs."""
+    """Return the names of all models of the library, sorted."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
 def called(name: str) -> str:
-    """Return the model of the library that a name means; the name itself where that is not clear.
+    """Return the library's name for a model name of hubs; the name itself if that is ambiguous.
 
     Examples
     --------
@@ -449,21 +450,21 @@ def called(name: str) -> str:
 
 
 _SAME_SHAPE: Final = re.compile(r"(?i)[-_](hf|chat|chat-hf|instruct|base|v0\.[1-3])$")
-"""What hubs put behind the name of a model whose shape is the same."""
+"""Suffixes of model names on hubs that do not change the shape."""
 
 
 def _letters(name: str) -> str:
-    """Return a name without what people write in different ways."""
+    """Return a name in lower case without separators, for comparisons."""
     return "".join(character for character in name.lower() if character.isalnum())
 
 
 def load_model(name: str, **changes: float) -> Model:
-    """Return a model of the library.
+    """Build a model of the library.
 
     Parameters
     ----------
     name : str
-        Such as ``resnet50``.
+        Name such as ``resnet50``.
     **changes : float
         Figures of its shape to change, such as ``sequence=128``, ``image=32`` or
         ``fused_attention=False``. Steps measured for another shape are left out.
@@ -471,7 +472,7 @@ def load_model(name: str, **changes: float) -> Model:
     Returns
     -------
     Model
-        With the step times others measured, best evidence first.
+        The model with its published step times, best evidence first.
 
     Raises
     ------
@@ -485,12 +486,12 @@ def load_model(name: str, **changes: float) -> Model:
 
 @lru_cache(maxsize=1000)
 def _built(file: LibraryFile, changes: tuple[tuple[str, float], ...]) -> Model:
-    """Return the model of a file, built once: every scenario with it has the same one."""
+    """Return the model of a file, cached, so that all scenarios share it."""
     return file.model(**dict(changes))
 
 
 def read_model(name: str) -> LibraryFile:
-    """Return the file of the model `name`, checked.
+    """Read and check the library file of the model `name`.
 
     Raises
     ------
@@ -513,7 +514,7 @@ def _file(name: str) -> Path:
 
 
 def _read(document: Document, name: str) -> LibraryFile:
-    """Return the file, checked once as long as its document stays the same."""
+    """Return the file of the library, checked once as long as its document is the same."""
     kept = _checked.get(name)
     if kept is None or kept[0] is not document:
         kept = _checked[name] = document, parse_model(document, name)
@@ -524,7 +525,7 @@ _checked: Final[dict[str, tuple[Document, LibraryFile]]] = {}
 
 
 def parse_model(document: Document, name: str) -> LibraryFile:
-    """Return a document as a file of the library.
+    """Check a document as a file of the library.
 
     Raises
     ------
@@ -551,13 +552,14 @@ def parse_model(document: Document, name: str) -> LibraryFile:
 
 
 def build_model(document: Document, section: KeyPath) -> Model:
-    """Return the model that a scenario describes by its family and shape.
+    """Build the model that a scenario describes by its family and shape.
 
     Parameters
     ----------
     document : Document
-        Holds ``family`` and a table ``shape`` at `section`; whose source the shape is may be left
-        out there.
+        Document with ``family`` and a table ``shape``, without source, at `section`.
+    section : KeyPath
+        Path of the section.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From a path to TOML data: everything that can be wrong with a file before its content counts."""
+"""Reading and decoding of files, with all errors that precede the check of their contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.errors import InputError, Problem
 from simulator.reading.lines import DEEPEST, Repeat, TooDeepError, is_too_deep, key_lines
 
 LARGEST: Final = int(units.parse("10 MB", units.BYTE))
-"""Size of the largest file that is read [B]; the largest shipped one is under a hundredth."""
+"""Size of the largest file that is read [B]; the largest shipped one is under a hundredth of it."""
 
 _WIDE_MARKS: Final = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -31,12 +31,12 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w.-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEEPES
 def fail(
     origin: str, message: str, *, line: int | None = None, hint: str | None = None
 ) -> NoReturn:
-    """Raise an `InputError` of one problem with the file `origin`."""
+    """Raise an `InputError` with one problem of the file `origin`."""
     raise InputError((Problem(origin=origin, message=message, line=line, hint=hint),))
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """The first `largest` bytes of a file, and one more if there are more; `decode` refuses those.
+    """Return the first `largest` + 1 bytes of a file; `decode` refuses more than `largest`.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def refuse_irregular(path: Path) -> None:
 
 
 def neighbour(path: Path) -> str | None:
-    """Return the name nearest to a missing file in its folder as advice; None if none is close."""
+    """Return a hint with the nearest name in the folder of a missing file; None without one."""
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
@@ -91,20 +91,20 @@ def decode(
     largest: int = LARGEST,
     begin: str = "begin with schema = 1",
 ) -> str:
-    """The text of a UTF-8 file; a byte-order mark is dropped, Windows line ends become plain.
+    """Decode a UTF-8 file, without byte-order mark and with Unix line ends.
 
     Parameters
     ----------
     content : bytes
-        What was read.
+        Contents of the file.
     origin : str
-        Names the file in messages.
+        Name of the file in messages.
     kind : str
-        What kind of text it should be.
+        Expected kind of text, for messages.
     largest : int
-        Size of the largest one [B].
+        Size of the largest accepted file [B].
     begin : str
-        Advice on an empty one.
+        Hint for an empty file.
 
     Raises
     ------
@@ -133,18 +133,18 @@ def decode(
 
 
 def _is_wide(head: bytes) -> bool:
-    """Return whether every other byte tends to be zero, as in Latin text of 16-bit characters."""
+    """Return whether most odd or even bytes are zero, as in Latin text of 16-bit characters."""
     zeros = (head[0::2].count(0), head[1::2].count(0))
     return min(zeros) == 0 and max(zeros) > len(head) // 4
 
 
 def _of_value(error: ValueError) -> str:
-    """What is wrong with a value, without what Python says to those who write programs."""
+    """Return a parser's error message without text that is for programmers."""
     return "a number of thousands of digits" if "digits" in str(error) else str(error)
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """Return the data of a TOML text.
+    """Parse a TOML text.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def _quotes_missing(line: str) -> str | None:
 
 
 def dotted(path: tuple[str | int, ...]) -> str:
-    """Return a key path as people write it: ``input.straggler[0].worker``, positions from 0."""
+    """Return a key path in dotted form, such as ``input.straggler[0].worker``, positions from 0."""
     text = ""
     for part in path:
         if isinstance(part, int):

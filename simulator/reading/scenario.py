@@ -1,4 +1,4 @@
-"""From a scenario file to a `Scenario`: read, look up, check, fill in defaults."""
+"""Conversion of a scenario file to a `Scenario`: read, look up, check, fill in defaults."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
     calibration: Path | None = None,
     catalogue: Catalogue | None = None,
 ) -> Scenario:
-    """Read a scenario with everything it builds on.
+    """Read a scenario with all files it extends.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
     stdin : file object, optional
         Read instead of standard input.
     profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Directories of hardware profiles, searched before the default ones.
     calibration : pathlib.Path, optional
-        An overlay of fitted parameters, instead of the one the scenario names; `overrides` win
-        over it.
+        An overlay of fitted parameters, instead of the one the scenario names; `overrides` take
+        precedence over it.
     catalogue : Catalogue, optional
-        Hardware profiles read before, for those who load many scenarios; instead of `profiles`.
+        A catalogue to share among many scenarios, instead of `profiles`.
 
     Returns
     -------
     Scenario
-        Trusted from here on; its notes list the defaults that were used.
+        The checked scenario; its notes list the defaults in use.
 
     Raises
     ------
@@ -105,16 +105,16 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
 def from_document(
     document: Document, catalogue: Catalogue, found: Sequence[Problem]
 ) -> UnresolvedScenario:
-    """Read the sections of a document, look up what they name, and check them.
+    """Read the sections of a document, look up the profiles and models they name, and check them.
 
     Parameters
     ----------
     document : Document
-        A scenario with all it builds on.
+        A scenario merged with all files it extends.
     catalogue : Catalogue
-        Knows the hardware profiles.
+        The hardware profiles.
     found : sequence of Problem
-        What is wrong with the texts.
+        Problems found while the files were read.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def from_document(
 
 
 def refuse(problems: Sequence[Problem], origin: str) -> None:
-    """Refuse mistakes if there are any: first those of the file `origin`, by their lines.
+    """Raise an `InputError` if there are problems: first those of the file `origin`, by line.
 
     Raises
     ------
@@ -142,24 +142,24 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 
 
 def to_scenario(file: UnresolvedScenario, default_name: str) -> Scenario:
-    """Return the scenario of a file without mistakes; `default_name` where it has no name."""
+    """Return the scenario of a file without mistakes; `default_name` if it has no name."""
     return replace(resolve(file, default_name), stated=file.hardware)
 
 
 def default_name_of(name_or_path: str) -> str:
-    """What a scenario is called that has no name of its own: its file's, without the ending."""
+    """Return the name of a scenario without a name: its file's, without the extension."""
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
 def resolve(file: UnresolvedScenario, default_name: str) -> Scenario:
-    """Fill in the defaults of a scenario without mistakes, none of them uncertain.
+    """Fill in the defaults of a scenario without mistakes, without uncertainties.
 
     Parameters
     ----------
     file : UnresolvedScenario
-        Everything in it looked up and checked.
+        The scenario, with all names looked up and checked.
     default_name : str
-        Where it has no name.
+        Name of the scenario if the file states none.
     """
     gpu, software = file.gpu, file.software
     model = model_of(file.model, software, file.library_model)
@@ -219,7 +219,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
 def _notes(
     file: UnresolvedScenario, model: Model | None, calibration: Calibration
 ) -> Iterable[Assumption]:
-    """Iterate over the assumptions made while reading, in the order in which they are listed."""
+    """Yield the assumptions made while reading, in the order in which reports list them."""
     if calibration.factors or calibration.overlay is not None:
         yield from calibration_notes(file, calibration)
     yield from precision_notes(file)

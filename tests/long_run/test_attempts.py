@@ -306,7 +306,7 @@ def test_a_run_that_cannot_get_on_never_ends() -> None:
 
 @pytest.mark.parametrize("spares", [None, Spares(count=1, repair=HOUR)])
 def test_ten_failures_a_second_are_given_up_early(spares: Spares | None) -> None:
-    """No work is done between failures: a run is given up after 1,000 of them and one more draw."""
+    """No work is done between failures: a run is given up after 1,000 events and one more draw."""
     failures = Failures(
         per_machine=10.0, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
     )

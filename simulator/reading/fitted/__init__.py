@@ -1,1 +1,1 @@
-"""Fitted figures on disk: kernels, deviations, calibrations, and which hold for a scenario."""
+"""Fitted figures: kernels, deviations, calibrations, and the selection for a scenario."""

@@ -1,7 +1,8 @@
-"""Files of `data/kernels/`: figures with their bounds and sources, and devices without figures.
+"""Files of `data/kernels/`: fitted figures with their bounds and sources.
 
-A device that was not measured takes the kernels of its nearest measured relative. A device may also
-reach less of its memory's rate than another measured architecture.
+A device that was not measured uses the kernels of its most similar measured device (its relative).
+A device may also reach a smaller fraction of its memory bandwidth than another measured
+architecture.
 """
 
 from __future__ import annotations
@@ -27,57 +28,57 @@ class FigureTable:
     """One fitted figure and its physical bounds."""
 
     value: NumberOrZeroField
-    """What holds."""
+    """Fitted value."""
     source: TextField
-    """Key of what it was fitted to."""
+    """Key of the source with the runs it was fitted to."""
     low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
+    """Lower physical bound."""
     high: NumberOrZeroField | None = None
-    """The most."""
+    """Upper physical bound."""
     at_bound: Literal["low", "high"] | None = None
-    """Which of the two the fit would have gone beyond."""
+    """The bound that the fit would have crossed."""
     note: TextField | None = None
-    """What to know about it."""
+    """Remarks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantTable:
-    """Devices that reach other shares than the rest of their architecture."""
+    """Devices that differ from the rest of their architecture."""
 
     gpus: list[TextField]
-    """Their profiles."""
+    """Profiles of the devices."""
     products: NumberField
-    """Factor of the share of matrix products of linear layers."""
+    """Factor on the efficiency of matrix products of linear layers."""
     others: NumberField = 1.0
-    """Factor of that of products that are always in 16 bit: scores and head."""
+    """Factor on the efficiency of products that are always in 16 bit: attention scores and head."""
     attention: dict[str, NumberField] = field(default_factory=dict)
-    """Factor of the share of attention, by kernel."""
+    """Factor on the efficiency of attention, by kernel."""
     source: TextField
-    """Key of what they were fitted to."""
+    """Key of the source with the runs they were fitted to."""
     low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
+    """Lower physical bound."""
     high: NumberOrZeroField | None = None
-    """The most."""
+    """Upper physical bound."""
     note: TextField | None = None
-    """What to know about them."""
+    """Remarks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTable:
-    """Networks over which exchange reaches other shares of the rate."""
+    """Networks with another efficiency of collectives and sends."""
 
     links: list[TextField]
-    """Profiles of their links."""
+    """Profiles of the network links."""
     gradients: NumberField
-    """Factor of the share of collectives of data parallelism."""
+    """Factor on the efficiency of data-parallel collectives."""
     sends: NumberField
-    """Factor of the share of sends between stages."""
+    """Factor on the efficiency of sends between stages."""
     source: TextField
-    """Key of what they were fitted to."""
+    """Key of the source with the runs they were fitted to."""
     low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
+    """Lower physical bound."""
     high: NumberOrZeroField | None = None
-    """The most."""
+    """Upper physical bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,57 +86,58 @@ class RelativeTable:
     """Devices without measurements, and the measured device whose kernels they use."""
 
     gpus: list[TextField] = field(default_factory=list)
-    """Profiles, though others of their architecture were measured."""
+    """Profiles of devices, even if others of their architecture were measured."""
     architectures: list[TextField]
-    """Architectures."""
+    """Architectures of the devices."""
     stacks: list[TextField]
-    """Software by which devices of an unlisted architecture are programmed."""
+    """Software stacks of devices whose architecture is in no table."""
     device: TextField
-    """Profile of the measured one."""
+    """Profile of the measured device."""
     architecture: TextField
-    """Its architecture."""
+    """Architecture of the measured device."""
     multiprocessors: int
-    """How many multiprocessors it has."""
+    """Number of multiprocessors of the measured device."""
     best: NumberField
-    """Share of its peak that its best measured matrix product reached."""
+    """Fraction of its peak that its fastest measured matrix product reached."""
     products: NumberField
-    """Share of it that large ones reach in the median."""
+    """Median fraction of its peak over large matrix products."""
     memory: NumberField
-    """Share of its memory's bandwidth that products of few rows reach in the median."""
+    """Median fraction of its memory bandwidth over products of few rows."""
     source: TextField
-    """Key of what the choice rests on."""
+    """Key of the source of this choice."""
     note: TextField | None = None
-    """What to know about it."""
+    """Remarks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFile:
-    """A file of figures."""
+    """A file of fitted figures."""
 
     kind: Literal["shared", "architecture", "software", "framework", "networks", "relatives"]
-    """What they are for."""
+    """Kind of the file."""
     figures: dict[str, FigureTable] = field(default_factory=dict)
-    """By name."""
+    """Figures by name."""
     architectures: list[TextField] = field(default_factory=list)
-    """Of accelerators they hold for."""
+    """Architectures of the accelerators to which they apply."""
     variant: list[VariantTable] = field(default_factory=list)
-    """Devices apart from the rest."""
+    """Devices that differ from the rest of their architecture."""
     frameworks: list[TextField] = field(default_factory=list)
-    """Names of frameworks they hold for."""
+    """Frameworks to which they apply."""
     stands_for: list[TextField] = field(default_factory=list)
-    """Unfitted frameworks that they are used for, with a wider uncertainty."""
+    """Other frameworks for which they are used, with a wider uncertainty."""
     generic: bool = False
     """Whether they are used for any framework without measurements."""
     compiled: bool | None = None
-    """Whether they hold for compiled models; both by default."""
+    """Whether they are for compiled models; None: for both."""
     carried_over: bool = False
-    """Whether nothing was fitted to it: its figures are those of another device or framework."""
+    """Whether nothing was fitted to it, and its figures are those of another device or
+    framework."""
     attention_kernel: TextField | None = None
-    """Fused attention kernel the framework takes."""
+    """Fused attention kernel of the framework."""
     gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE
-    """How it adds up gradients."""
+    """Gradient accumulation of the framework."""
     network: list[NetworkTable] = field(default_factory=list)
-    """Networks apart from the rest."""
+    """Networks that differ from the rest."""
     relative: list[RelativeTable] = field(default_factory=list)
     """Devices without measurements."""
 
@@ -159,7 +161,7 @@ def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -
     values : mapping of str to float
         By name: FILE.FIGURE, FILE.variant.N.FACTOR or FILE.network.N.FACTOR.
     files : mapping of str to KernelFile, optional
-        Those that ship by default.
+        Files to change; by default those that ship.
     """
     found = dict(kernel_files() if files is None else files)
     for name in {one.partition(".")[0] for one in values}:
@@ -191,12 +193,12 @@ def _sources() -> Mapping[str, Source]:
 
 
 def source_of(key: str) -> Source:
-    """Return the source with this key."""
+    """Return the source with the key `key`."""
     return _sources()[key]
 
 
 class Figures:
-    """Figures by name; those of later files win."""
+    """Figures of several files by name; later files take precedence."""
 
     def __init__(self, *files: KernelFile) -> None:
         self._tables = {name: table for file in files for name, table in file.figures.items()}
@@ -209,11 +211,11 @@ class Figures:
         return float(self._tables[name].value)
 
     def first(self, *names: str) -> float:
-        """Return the value of the first of them that there is."""
+        """Return the value of the first figure of `names` that exists."""
         return self.value(next(name for name in names if name in self))
 
     def at_bound(self) -> Iterator[str]:
-        """Return names of those that the fit would have moved beyond what is possible."""
+        """Yield the names of figures at a physical bound, which the fit would have crossed."""
         return (name for name, table in self._tables.items() if table.at_bound)
 
     def source(self, name: str) -> Source:
@@ -226,7 +228,7 @@ class Figures:
 
 
 def launch_factor(found: Figures, software: Software) -> float:
-    """Return the launch time of a software era over that of the oldest."""
+    """Return the factor of the host's launch time for this software over the oldest software."""
     factor = found.value("launch")
     if software.cuda_graphs is not CudaGraphs.NONE:
         factor *= found.value(f"graphs_{software.cuda_graphs}")
@@ -243,7 +245,7 @@ def among_measured(gpu: Gpu) -> Gpu:
 
 
 def _outdone(gpu: Gpu) -> Outdone | None:
-    """Return the architecture with the largest measured share of bandwidth, if another one."""
+    """Return the architecture with the best measured memory efficiency; None if it is its own."""
     own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
     reached = {a: (file, _of_bandwidth(file)) for file in _measured() for a in file.architectures}
     if own not in reached:
@@ -255,7 +257,7 @@ def _outdone(gpu: Gpu) -> Outdone | None:
 
 
 _MEMORY: Final = "memory"
-"""The figure of a share of the memory's bandwidth."""
+"""Name of the figure for the fraction of the memory bandwidth."""
 
 
 def _of_bandwidth(file: KernelFile) -> float:
@@ -271,8 +273,8 @@ def _measured() -> tuple[KernelFile, ...]:
 def with_relative(gpu: Gpu) -> Gpu:
     """Return the accelerator with its measured relative, if its own kernels were not measured.
 
-    Where its profile states no multiprocessors it has those of that device, or of the measured
-    ones of its architecture.
+    If its profile states no number of multiprocessors, it is that of the relative, or of measured
+    devices of its architecture.
     """
     table = _table_of(gpu.name, gpu.architecture, gpu.stack)
     if table is None:
@@ -301,10 +303,7 @@ def with_relative(gpu: Gpu) -> Gpu:
 
 @cache
 def _table_of(name: str, architecture: str, stack: str) -> RelativeTable | None:
-    """Return the table that holds for a device.
-
-    By its profile, its architecture, else its software.
-    """
+    """Return the table for a device: by its profile, its architecture or its software stack."""
     files = kernel_files().values()
     tables = [table for file in files for table in file.relative]
     named = next((table for table in tables if name in table.gpus), None)

@@ -1,7 +1,7 @@
-"""Fitted figures of kernels, launches and exchanges: which files hold for a device and a framework.
+"""Selection of fitted kernel, launch and exchange figures for a device and a framework.
 
-One file of `data/kernels/` is for all of them, one for each architecture of devices, one for each
-era of software, one for networks, and one says what the figures were fitted to.
+In `data/kernels/` one file is for all of them, one for each architecture, one for each software
+generation, one for networks, and one lists the runs that the figures were fitted to.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from simulator.schema.software import (
 from simulator.units import Bytes
 
 ANY: Final = "any"
-"""A framework without measurements: it takes the figures of one, as carried over."""
+"""Name for a framework without measurements, which uses the figures of another, as carried over."""
 _FULL: Final = (Precision.FP32, Precision.TF32)
 _WITHOUT_MATRIX_UNITS: Final = frozenset({"Kepler", "Maxwell", "Pascal", "M1"})
 _WIDE: Final = (Precision.FP32, Precision.FP64)
-"""What matrix units of accelerators do not multiply."""
+"""Precisions that the matrix units of accelerators do not support."""
 _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Settings of a job that decide which figures hold.
+    """Settings of a job that select the fitted figures.
 
-    `summed_in` is what gradients of micro-batches are added up in, `link` that of the machines'
-    network.
+    `summed_in` is the precision in which gradients of micro-batches are added up, `link` the link
+    of the machines' network.
     """
 
     software: Software
@@ -67,21 +67,21 @@ class Use:
 
 
 def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kernels | None:
-    """Return fitted figures for a device and the software on it.
+    """Return the fitted figures for a device and its software.
 
     Parameters
     ----------
     gpu : Gpu or None
-        The accelerator; its architecture picks a file.
+        The accelerator, whose architecture selects a file.
     use : Use
-        The framework picks another; its switches combine what both say.
+        The framework, which selects another file, and the settings that combine both.
     files : mapping of str to KernelFile, optional
-        Another set of figures than the one that ships.
+        Files to use; by default those that ship.
 
     Returns
     -------
     Kernels or None
-        None without an accelerator whose kernels are known, or a relative's.
+        None without an accelerator, or if neither its kernels nor those of a relative are known.
     """
     files = kernel_files() if files is None else files
     device = None if gpu is None or gpu.emulated else _of_device(gpu, files)
@@ -133,11 +133,11 @@ def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceShares:
-    """Shares of a device's data sheet that kernels reach with any model.
+    """Fractions of a device's datasheet rates that kernels of any model reach.
 
-    `products`: share of the peak at a precision that large matrix products reach while the clock
-    is whole. `throttle`: how far the clock sinks when only matrix units work. `memory`: share of
-    the memory's bandwidth. Both are at most what was measured on the device.
+    `products`: fraction of the peak at a precision that large matrix products reach at full clock.
+    `throttle`: reduction of the clock when only matrix units work. `memory`: fraction of the memory
+    bandwidth. Both are at most what was measured on the device.
     """
 
     products: float
@@ -180,9 +180,9 @@ def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
 
 
 def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
-    """Return the file of a framework's kernels, and whether it is its own or used for others.
+    """Return the file of a framework's kernels, and whether it is its own or another framework's.
 
-    Of two that hold, the one that says whether it is compiled.
+    If two files apply, the one that distinguishes compiled models is returned.
     """
     name = software.framework.lower()
     eras = [file for file in files.values() if file.kind == "software"]
@@ -193,10 +193,9 @@ def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
 
 
 def _others(era: KernelFile, files: KernelFiles) -> float:
-    """Return the traffic of kernels without figures of their own over that of eager ones.
+    """Return the factor on the traffic of other kernels over that of an eager framework.
 
-    Less where they are compiled: as norms and activations of language models of the same
-    frameworks.
+    Below 1 for compiled models: the factor of norms and activations of language models.
     """
     if not era.compiled:
         return 1.0
@@ -206,7 +205,7 @@ def _others(era: KernelFile, files: KernelFiles) -> float:
 
 
 def _launched(found: Figures, gpu: Gpu, software: Software, files: KernelFiles) -> Source:
-    """Return the sources of launch times."""
+    """Return the source of the launch times, which says if they are those of others."""
     eras = (f for f in files.values() if f.kind == "software")
     own = any(software.framework.lower() in (*f.frameworks, *f.stands_for) for f in eras)
     known = "" if own else "taken over from other frameworks; "
@@ -220,7 +219,7 @@ def _stands_for(file: KernelFile) -> tuple[str, ...]:
 
 
 def stood_in(software: Software) -> bool:
-    """Return true if a framework has no fitted kernels and uses another's."""
+    """Return whether a framework has no fitted kernels and uses another framework's."""
     name, files = software.framework.lower(), kernel_files().values()
     own = (file.frameworks for file in files if file.kind == "software")
     return not any(name in names for names in own)
@@ -228,7 +227,7 @@ def stood_in(software: Software) -> bool:
 
 @cache
 def frameworks(*, compiled: bool) -> tuple[str, ...]:
-    """Return frameworks whose kernels are known, or that use those of another one, sorted."""
+    """Return the frameworks whose kernels are known, or that use those of another one, sorted."""
     files = [file for file in kernel_files().values() if file.kind == "software"]
     fitting = [file for file in files if file.compiled in (None, compiled)]
     return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.stands_for)}))
@@ -236,7 +235,7 @@ def frameworks(*, compiled: bool) -> tuple[str, ...]:
 
 @cache
 def attentions() -> tuple[str, ...]:
-    """Return fused attention kernels with figures, by their `software.attention_kernel`."""
+    """Return the fused attention kernels with figures, as values of `software.attention_kernel`."""
     names = {name for file in kernel_files().values() for name in file.figures}
     lead, back = "attention_", "_backward"
     own = {n.removeprefix(lead) for n in names if n.startswith(lead) and not n.endswith(back)}
@@ -291,7 +290,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
 
 
 def _launch(found: Figures, software: Software, source: Source) -> LaunchFigures:
-    """Return launches; a step that was put together from kernels has no program around them."""
+    """Return the launch figures; without a program's overhead for a step of profiled kernels."""
     recorded = software.cuda_graphs is not CudaGraphs.NONE
     experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
     return LaunchFigures(
@@ -320,17 +319,17 @@ def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
 
 
 def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> MemoryFigures:
-    """Return the memory of allocator and libraries on a device.
+    """Return the memory of the allocator and libraries on a device.
 
     Parameters
     ----------
     gpu : Gpu or None
-        The accelerator; a compiler that lays out all memory beforehand, as those of TPUs, Trainium
-        and Gaudi do, wastes none and keeps no context there.
+        The accelerator. Compilers that allocate all memory beforehand, as for TPUs, Trainium and
+        Gaudi, waste none and have no context there.
     use : Use
-        The framework and its switches.
+        The framework and its settings.
     files : mapping of str to KernelFile, optional
-        Another set of figures than the one that ships.
+        Files to use; by default those that ship.
     """
     files = kernel_files() if files is None else files
     era, known = _era(use.software, files)
@@ -366,7 +365,7 @@ def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) 
 
 
 def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, float]:
-    """Return factors of gradients and of sends on a network."""
+    """Return the factors on the efficiency of gradient collectives and of sends on a network."""
     name = "" if link is None else link.name
     tables = [table for file in files.values() for table in file.network]
     found = next((table for table in tables if name in table.links), None)
@@ -374,7 +373,7 @@ def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, floa
 
 
 def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
-    """Return bytes that adding up the gradient of a parameter moves for each micro-batch [B]."""
+    """Return the bytes moved per parameter to add up its gradient, per micro-batch [B]."""
     way = use.software.gradient_sum or era.gradient_sum
     if way is GradientSum.IN_PLACE:
         return 0.0
@@ -385,7 +384,7 @@ def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
 
 
 def use_of(scenario: Scenario) -> Use:
-    """Return the settings of a scenario's job that decide which figures hold."""
+    """Return the settings of a scenario's job that select the fitted figures."""
     job, network = scenario.job, scenario.cluster.trainers.host.network
     return Use(
         software=job.software,
@@ -396,7 +395,7 @@ def use_of(scenario: Scenario) -> Use:
 
 
 def with_kernel_files(scenario: Scenario, files: KernelFiles) -> Scenario:
-    """Return the scenario with what `files` say of kernels, launches, exchanges and memory."""
+    """Return the scenario with the kernel and memory figures of `files`."""
     job, gpu, use = scenario.job, scenario.cluster.trainers.host.gpu, use_of(scenario)
     software = replace(
         job.software,

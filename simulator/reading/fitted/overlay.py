@@ -1,8 +1,8 @@
-"""Overlays: the file that `plan calibrate` writes, and how it is put over a scenario.
+"""Overlays: the file that `plan calibrate` writes, and its application to a scenario.
 
-An overlay never touches a profile. It gives keys of a scenario values that were fitted to
-measurements, with their intervals, the covariance of their logarithms and the range they were
-fitted on. Explicit options win over it, it wins over the scenario's file.
+An overlay never changes a profile. It sets keys of a scenario to values that were fitted to
+measurements, with their intervals, the covariance of their logarithms and the range of the fitted
+rows. Explicit options take precedence over it, and it over the scenario's file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simulator.schema.calibration import Fitted, Overlay
 
 KIND: Final = "calibration"
 SYMMETRIC: Final = 1e-6
-"""Relative difference between mirrored entries of a covariance that rounding explains."""
+"""Relative difference between mirrored entries of a covariance that is due to rounding."""
 DIGITS: Final = 9
 
 
@@ -32,8 +32,8 @@ def read_overlay(path: Path) -> Overlay:
     Raises
     ------
     InputError
-        With all problems: no such file, no overlay, unknown keys, values that the keys cannot
-        have, a covariance that is none.
+        With all problems: no such file, not an overlay, unknown keys, values that the keys cannot
+        have, an invalid covariance.
     """
     document = read_document(path)
     given = check(Overlay, document)
@@ -64,7 +64,7 @@ def _values(document: Document, given: Overlay) -> list[Problem]:
 
 
 def _order(document: Document, key: Key, table: Fitted, i: int) -> list[Problem]:
-    """Return the interval must hold the value."""
+    """Return problems if the interval of a parameter does not contain its value."""
     value, ends = key.value(table.value), (table.p10, table.p90)
     low, high = (value if end is None else key.value(end) for end in ends)
     wrong = [name for name, bad in (("p10", low > value), ("p90", high < value)) if bad]
@@ -100,9 +100,9 @@ def _covariance(document: Document, given: Overlay) -> list[Problem]:
 
 
 def overrides_of(overlay: Overlay, origin: str) -> Document:
-    """Return the overlay's values as a document that can be put over a scenario's.
+    """Return the overlay's values as a document to merge over that of a scenario.
 
-    `origin` names it.
+    `origin` is the name of the overlay in messages.
     """
     data: dict[str, Any] = {}
     origins: dict[KeyPath, str] = {}
@@ -119,7 +119,7 @@ def overrides_of(overlay: Overlay, origin: str) -> Document:
 
 
 def overlay_text(overlay: Overlay, version: str) -> str:
-    """Return the overlay as a file that `read_overlay` reads."""
+    """Return the text of an overlay file, which `read_overlay` reads."""
     envelope = overlay.envelope
     lines = [
         "# Written by plan calibrate. Use it with --calibration, or name it in a scenario:",

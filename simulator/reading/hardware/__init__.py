@@ -1,1 +1,1 @@
-"""Hardware profiles on disk: read, checked and turned into devices, machines, links and stores."""
+"""Hardware profiles: reading, checking and conversion to devices, machines, links and stores."""

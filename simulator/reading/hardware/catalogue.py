@@ -1,9 +1,9 @@
-"""The catalogue of hardware profiles: finds, reads and keeps them by name.
+"""The catalogue of hardware profiles, read from files on demand and cached.
 
 Names are paths below a kind, without ``.toml``: ``gpu/a100-sxm4-80gb``,
 ``instance/aws/p4d.24xlarge``. Directories are searched in order: those given by ``--profiles``,
-those of ``$PLAN_PROFILES``, ``./hardware_profiles``, the packaged ones. A profile found first wins;
-with ``overlay = true`` it only replaces single figures of the one found after it.
+those of ``$PLAN_PROFILES``, ``./hardware_profiles``, the packaged ones. The first profile found is
+used; with ``overlay = true`` it only replaces single figures of the next one.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from simulator.schema.provenance import Source
 from simulator.schema.storage import Storage
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
-"""What a profile describes."""
+"""Types of the contents of a profile."""
 Thing = TypeVar("Thing")
 
 KINDS: Final = ("gpu", "cpu", "link", "storage", "node", "instance")
 """The folders of a profile directory."""
 ENVIRONMENT: Final = "PLAN_PROFILES"
-"""Variable that lists profile directories, separated as in ``$PATH``."""
+"""Environment variable with profile directories, separated as in ``$PATH``."""
 FOLDER: Final = "hardware_profiles"
 
 _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
 _SPACES: Final = re.compile(r"[ _-]")
 _MAKERS: Final = ("nvidia", "geforce")
-"""Words that people put before the name of a card, in this order."""
+"""Words that people write before the name of a card, in this order."""
 _CARD_DIGITS: Final = 4
-"""Digits of a number that people know a card by."""
+"""Number of digits in the numbers of cards."""
 _LONGEST: Final = 200
-"""Letters of a part of a name; file systems allow no more than 255 with the ending."""
+"""Longest part of a name in characters; file systems allow 255 with the extension."""
 _ANY: Final = "profile"
 _MACHINES: Final = ("node", "instance")
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
@@ -68,20 +68,20 @@ class SourceTable:
     """An entry of a sources.toml."""
 
     reference: TextField
-    """Who says so: title, address, version."""
+    """Title, address and version of the source."""
     date: DateField
-    """When."""
+    """Date of the source."""
     note: TextField | None = None
-    """Licence, or what is odd about it."""
+    """Licence or remarks."""
 
 
 class Catalogue:
-    """Profiles of one list of directories; each is read when first asked for, and kept.
+    """Profiles of a list of directories; each is read on demand and cached.
 
     Parameters
     ----------
     directories : sequence of pathlib.Path
-        Where to look, first one first. Each holds folders named like `KINDS` and may hold a
+        Directories to search, in this order. Each has folders named like `KINDS` and may have a
         ``sources.toml``.
     """
 
@@ -117,27 +117,27 @@ class Catalogue:
         return cls(tuple({path.resolve(): path for path in found}.values()))
 
     def gpu(self, name: str) -> Gpu:
-        """Return the accelerator called `name`, with or without ``gpu/`` before it.
+        """Return the accelerator called `name`, with or without the prefix ``gpu/``.
 
         Raises
         ------
         UnknownName
-            If there is none; names the nearest ones. So do all the others.
+            If there is none; names the nearest ones. So do all similar methods.
         InputError
-            If its profile has mistakes. So do all the others.
+            If its profile has mistakes. So do all similar methods.
         """
         return self._device("gpu", name, to_gpu)
 
     def cpu(self, name: str) -> Cpu:
-        """Return the processor called `name`, with or without ``cpu/`` before it."""
+        """Return the processor called `name`, with or without the prefix ``cpu/``."""
         return self._device("cpu", name, to_cpu)
 
     def link(self, name: str) -> Link:
-        """Return the link called `name`, with or without ``link/`` before it."""
+        """Return the link called `name`, with or without the prefix ``link/``."""
         return self._device("link", name, to_link)
 
     def storage(self, name: str) -> Storage:
-        """Return the store called `name`, with or without ``storage/`` before it."""
+        """Return the store called `name`, with or without the prefix ``storage/``."""
         return self._device("storage", name, to_storage)
 
     def host(self, name: str) -> Host:
@@ -158,11 +158,11 @@ class Catalogue:
         return self._load(name, build)
 
     def with_gpu(self, host: Host, name: str) -> Host:
-        """Return the machine with accelerators called `name` instead of its own."""
+        """Return the machine with its accelerators replaced by those called `name`."""
         return swapped(host, name, self)
 
     def load(self, name: str) -> Profile:
-        """Return any profile by its full name."""
+        """Return the profile of any kind with this full name."""
         kinds: dict[str, Callable[[str], Profile]] = {
             "gpu": self.gpu,
             "cpu": self.cpu,
@@ -179,14 +179,14 @@ class Catalogue:
         return kinds[kind](name)
 
     def defaults(self) -> DefaultsFile:
-        """Return defaults for values that a profile lacks: the ``defaults.toml`` found first."""
+        """Return the defaults for values that a profile lacks, from the first ``defaults.toml``."""
         if "defaults" not in self._loaded:
             self._loaded["defaults"] = check(DefaultsFile, self._document("defaults"))
         defaults: DefaultsFile = self._loaded["defaults"]
         return defaults
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return full names of all profiles of a kind (one of `KINDS`), sorted; no file is read."""
+        """Return the full names of all profiles of a kind of `KINDS`, sorted; reads no file."""
         if kind not in self._names:
             found = {
                 path.relative_to(directory).as_posix().removesuffix(".toml")
@@ -197,12 +197,12 @@ class Catalogue:
         return self._names[kind]
 
     def listed(self, wanted: str) -> tuple[str, ...]:
-        """Return full names of the kind `wanted`, else those that `holding` finds.
+        """Return the full names of the kind `wanted`, else the names that `holding` finds.
 
         Raises
         ------
         UnknownName
-            If none does.
+            If there are none.
         """
         if wanted in KINDS:
             return self.names(wanted)
@@ -226,12 +226,11 @@ class Catalogue:
         return self._load(full, build)
 
     def _meant(self, name: str, kinds: Sequence[str]) -> str:
-        """Return the full name that `name` means: itself, or the only one that ends like it.
+        """Return the full name for `name`: an exact match, or the only one with the same ending.
 
-        Upper and lower case are the same, and spaces, hyphens and underscores do not count, nor
-        does who makes it, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are names
-        as people know them. The number of a card will do, ``4090``, and a family of machines that
-        has one size, ``p4d``.
+        Upper and lower case are the same; spaces, hyphens, underscores and the manufacturer are
+        ignored, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are accepted. So are
+        the number of a card, ``4090``, and a family of machines with a single size, ``p4d``.
         """
         if name in self._loaded or self._paths(name):
             return name
@@ -256,7 +255,7 @@ class Catalogue:
         return thing
 
     def _document(self, name: str) -> Document:
-        """Return the profile's file; an overlay is merged over what it lies on."""
+        """Return the document of a profile, an overlay merged over the profile that it changes."""
         kind = name.partition("/")[0]
         paths = self._paths(name)
         if not paths:
@@ -303,7 +302,7 @@ _RENTED: Final = "instance/"
 
 
 def _folded(name: str) -> str:
-    """Return the last part of a name without what people write in different ways."""
+    """Return the last part of a name without case, separators and manufacturer."""
     folded = _SPACES.sub("", name.rsplit("/", maxsplit=1)[-1].lower())
     for maker in _MAKERS:
         folded = folded.removeprefix(maker)
@@ -333,10 +332,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def packaged() -> Path:
-    """Return the directory of the profiles that come with plan.
-
-    Inside a wheel, else of the checkout.
-    """
+    """Return the directory of the profiles that come with plan, in the package or the checkout."""
     return shipped_folder(FOLDER)
 
 
@@ -346,10 +342,7 @@ def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
 
 
 def _without(base: Document, over: Document) -> Document:
-    """Return `base` less the figures that `over` replaces.
-
-    A new value has its own source and date.
-    """
+    """Return `base` without the figures that `over` replaces, each with its source and date."""
     data = _stripped(_alike(base.data, over.data), over.data)
     gone: list[KeyPath] = [path for path in base.lines if _value_at(data, path) is None]
     lines = {path: line for path, line in base.lines.items() if path not in gone}
@@ -357,7 +350,7 @@ def _without(base: Document, over: Document) -> Document:
 
 
 def _alike(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with its prices as a table where `over` has a table of them."""
+    """Return `base` with its prices as a table if `over` has a table of prices."""
     listed = base.get("price")
     if not isinstance(listed, list) or not isinstance(over.get("price"), dict):
         return base
@@ -387,11 +380,11 @@ def _value_at(data: object, path: KeyPath) -> object:
 
 
 _ALIKE: Final = 0.75
-"""Similarity of the last parts of two names from which one may be meant for the other."""
+"""Similarity of the last parts of two names from which one is suggested for the other."""
 
 
 def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """Return the known names most like `name`: the same last part comes first."""
+    """Return the known names most similar to `name`; those with the same last part come first."""
     wanted = name.lower()
     last = wanted.rsplit("/", maxsplit=1)[-1]
     ends = [other for other in known if other.lower().rsplit("/", maxsplit=1)[-1] == last]
@@ -409,7 +402,7 @@ def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
 
 
 def holding(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The names that begin with `text`, else those that hold it; a pattern's are all it matches.
+    """Return the names that begin with `text`, else those that contain it, or match a pattern.
 
     Case is ignored; ``*`` in a pattern is any text.
 
@@ -426,12 +419,12 @@ def holding(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def asked_for(called: str, text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that `holding` finds for what a user typed.
+    """Return the names that `holding` finds for text typed by a user.
 
     Raises
     ------
     UnknownName
-        If it finds none; names the nearest, or says that a list of all can be had.
+        If there are none; names the nearest ones, or how to list all.
     """
     found = holding(text, names)
     if found:

@@ -1,4 +1,4 @@
-"""Profiles of accelerators, processors, links and stores: checks, and figures of processors."""
+"""Profiles of accelerators, processors, links and stores, with checks; arithmetic of processors."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _PATH: Final = DATA / "processors.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTable:
-    """Processors of a kind."""
+    """Arithmetic rate of a group of processors."""
 
     name: TextField
-    """Part of their names."""
+    """Text that their names contain."""
     flop_per_cycle: NumberField
-    """Of a core, in fp32."""
+    """Peak of a core in fp32."""
     note: TextField
-    """Why."""
+    """Reason for the value."""
     share: PositiveShareField
-    """Of the peak at the base clock that a tuned library reaches."""
+    """Fraction of the peak at the base clock that a tuned library reaches."""
     source: TextField
-    """Who says so."""
+    """Source of the values."""
     date: TextField
-    """When."""
+    """Date of the source."""
     verified: bool = True
-    """Whether anybody measured it."""
+    """Whether it was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,33 +47,33 @@ class MatrixTable:
     """Processors whose cores have matrix units."""
 
     names: list[TextField]
-    """Parts of their names."""
+    """Texts that their names contain."""
     flop_per_cycle: NumberField
-    """Of a core, in 16 bit."""
+    """Peak of a core in 16 bit."""
     note: TextField
-    """Why."""
+    """Reason for the value."""
     source: TextField
-    """Who says so."""
+    """Source of the values."""
     date: TextField
-    """When."""
+    """Date of the source."""
     verified: bool = True
-    """Whether it was read there."""
+    """Whether it is from the source itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorFile:
-    """The file."""
+    """The file of arithmetic rates of processors."""
 
     memory_share: PositiveShareField
-    """Of the memory's rate."""
+    """Fraction of the memory bandwidth that is reached."""
     memory_source: TextField
-    """Who says so; it was not measured."""
+    """Source of that fraction, which was not measured."""
     memory_date: TextField
-    """When."""
+    """Date of the source."""
     core: list[CoreTable]
-    """The first whose name fits counts."""
+    """Groups of processors; the first with a matching name applies."""
     matrix: list[MatrixTable]
-    """The same of matrix units; a processor that none of them names has none."""
+    """Groups of processors with matrix units; all others have none."""
 
 
 @cache
@@ -82,13 +82,13 @@ def _processors() -> ProcessorFile:
 
 
 def share_note(units: VectorUnits) -> Assumption:
-    """Return the assumption about cores that compute."""
+    """Return the assumption about compute on cores."""
     what = "share of their peak at the base clock that cores reach"
     return Assumption(what=what, value=f"{units.share:g}", source=units.source)
 
 
 def core_notes(units: VectorUnits) -> Iterator[Assumption]:
-    """Return assumptions about a forward pass on cores: shares of their peak and of the memory."""
+    """Yield assumptions about a forward pass on cores: fractions of peak and bandwidth."""
     yield share_note(units)
     what = "share of the memory's rate that cores reach"
     yield Assumption(what=what, value=f"{units.memory_share:g}", source=units.memory_source)
@@ -119,10 +119,10 @@ def vector_units_of(model: str) -> VectorUnits | None:
 
 
 ROUNDING: Final = 1.001
-"""How far a measured rate may exceed the rounded peak."""
+"""Largest ratio of a measured rate to the rounded peak."""
 
 Cite: TypeAlias = Callable[[Source], Source]
-"""Looks up the reference of a key of a sources.toml."""
+"""A function that looks up the reference for a key of a sources.toml."""
 AnyProfile = TypeVar("AnyProfile", bound=Profile)
 
 

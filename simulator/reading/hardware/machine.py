@@ -1,7 +1,7 @@
-"""Profiles of machines: their tables, and the `Host` that they and the profiles of parts give.
+"""Profiles of machines: their tables, and the `Host` built from them and the profiles of parts.
 
-The accelerators of a machine may be replaced by others: the machine stays as it is, but for its
-price.
+The accelerators of a machine may be replaced by others; the rest of the machine stays, except for
+its price.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class CpuTable:
     cores: CountFigure
     """Physical cores behind them."""
     sockets: CountFigure
-    """Sockets they lie on."""
+    """Number of sockets."""
     coremark: RateFigure | None = None
     """CoreMark of the whole machine."""
     smt_worth: FractionFigure | None = None
-    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    """Extra speed of a busy core with a second hardware thread, as a fraction of a core."""
     contention: FractionFigure | None = None
-    """How much longer work takes with all cores busy than alone, less 1."""
+    """Extra time of work with all cores busy over that with one, as a fraction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,13 @@ class GpuTable:
     model: NameFigure
     """Name of the accelerator's profile."""
     count: CountFigure
-    """How many."""
+    """Number of accelerators."""
     host_link: NameFigure | None = None
-    """Link of each to the host, where it isn't that of the accelerator's profile."""
+    """Link of each to the host, if other than in the accelerator's profile."""
     peer_link: NameFigure | None = None
-    """Link between them, where it isn't that of the accelerator's profile."""
+    """Link between them, if other than in the accelerator's profile."""
     peer_topology: TopologyFigure | None = None
-    """How they reach each other."""
+    """Topology of the links between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +85,17 @@ class NetworkTable:
     bandwidth: ByteRateFigure
     """Rate of all cards together."""
     cards: CountFigure | None = None
-    """How many cards."""
+    """Number of cards."""
     baseline: ByteRateFigure | None = None
-    """Rate that is kept up after a burst."""
+    """Sustained rate after a burst."""
     storage_cap: ByteRateFigure | None = None
     """Limit of the provider's storage network."""
     storage_operations_cap: RateFigure | None = None
-    """Operations a second over that network."""
+    """Operations per second over that network."""
     per_flow: ByteRateFigure | None = None
-    """Fastest that a single flow goes."""
+    """Highest rate of a single flow."""
     link: NameFigure | None = None
-    """Name of the profile of all cards together, for what collectives take."""
+    """Name of the profile of all cards together, with measured collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class DrivesTable:
     model: NameFigure
     """Name of the drive's profile."""
     count: CountFigure
-    """How many."""
+    """Number of drives."""
     capacity: ByteFigure | None = None
     """Size of each."""
 
@@ -115,13 +115,13 @@ class PriceBlock:
     """One price of the machine by the hour, by how and where its hours are bought."""
 
     purchase: PurchaseField
-    """How its hours are bought."""
+    """Way to buy its hours."""
     region: TextField
-    """Where this price holds."""
+    """Region of this price."""
     price: PriceFigure
-    """The price; the lowest seen where it moves."""
+    """The price; if it varies, the lowest seen."""
     highest: PriceFigure | None = None
-    """Highest price seen, where it moves."""
+    """Highest price seen, if it varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class PriceTable:
     """Prices of the machine by the hour, on demand and as spot capacity in one region."""
 
     region: TextField
-    """Where these prices hold."""
+    """Region of these prices."""
     on_demand: PriceFigure
     """Price without commitment."""
     spot_low: PriceFigure | None = None
@@ -168,20 +168,20 @@ class LayoutTable(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFile(Profile):
-    """A machine as bought or rented, but for its price."""
+    """A machine as bought or rented, without its rent."""
 
     cloud: TextField = ""
-    """Who rents it out."""
+    """Cloud that rents it out."""
     family: TextField = ""
-    """Machines of one make that differ in size."""
+    """Family of machines that differ in size only."""
     virtual: bool = False
     """Whether it is a virtual machine."""
     ram: ByteFigure
     """Memory of the machine."""
     memory_bandwidth: ByteRateFigure | None = None
-    """Peak of that memory, where it isn't that of the sockets."""
+    """Peak bandwidth of that memory, if other than that of the sockets."""
     power: PowerFigure | None = None
-    """Most it draws."""
+    """Highest power draw."""
     cpu: CpuTable
     """The processors."""
     gpu: GpuTable | None = None
@@ -191,7 +191,7 @@ class MachineFile(Profile):
     drives: DrivesTable | None = None
     """The drives inside, if any."""
     capex: MoneyFigure | None = None
-    """What it costs to buy, where known."""
+    """Purchase price, if known."""
     layout: LayoutTable | None = None
     """Sockets and switches of its devices, where known."""
 
@@ -201,7 +201,7 @@ class HostFile(MachineFile):
     """A machine with at most an on-demand price and a range of spot prices."""
 
     price: PriceTable | None = None
-    """What it costs, where known."""
+    """Rent, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,17 +209,17 @@ class PricedHostFile(MachineFile):
     """A machine with a list of prices."""
 
     price: tuple[PriceBlock, ...]
-    """What it costs, by purchase and region."""
+    """Rent by purchase type and region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultsFile(Profile):
-    """Figures taken where a profile doesn't say."""
+    """Default values for keys that a profile leaves out."""
 
     smt_worth: FractionFigure
-    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    """Extra speed of a busy core with a second hardware thread, as a fraction of a core."""
     contention: FractionFigure
-    """How much longer work takes with all cores busy than alone, less 1."""
+    """Extra time of work with all cores busy over that with one, as a fraction."""
 
 
 Part = TypeVar("Part")
@@ -230,7 +230,7 @@ _LINKED: Final = (PeerTopology.SWITCHED, PeerTopology.MESH)
 
 
 class Parts(Protocol):
-    """Parts of a machine by name."""
+    """Interface that returns parts of a machine by name."""
 
     def gpu(self, name: str) -> Gpu:
         """Return the accelerator called `name`."""
@@ -250,7 +250,7 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Build:
-    """A machine being put together; mistakes are collected in `problems`."""
+    """The parts of a machine under construction; mistakes are collected in `problems`."""
 
     file: MachineFile
     document: Document
@@ -260,10 +260,7 @@ class _Build:
     problems: list[Problem] = field(default_factory=list)
 
     def part(self, load: Callable[[str], Part], name: str | None, *path: str | int) -> Part | None:
-        """Return the part called `name`.
-
-        None where there is none, with a problem if it was named.
-        """
+        """Return the part called `name`; None if it is not named, or not found (a problem)."""
         if name is None:
             return None
         try:
@@ -276,19 +273,19 @@ class _Build:
         return None
 
     def cite_as(self, **keys: str) -> None:
-        """Keep the sources of keys of the file under the names of the fields they fill."""
+        """Copy the sources of keys of the file to the fields that they fill."""
         stated = self.file.sources
         self.sources.update(
             {to: self.cite(stated[key]) for to, key in keys.items() if key in stated}
         )
 
     def fault(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note a mistake at `path`."""
+        """Record a mistake at `path`."""
         self.problems.append(self.document.problem(path, message, hint=hint))
 
 
 def to_host(name: str, document: Document, cite: Cite, parts: Parts) -> Host:
-    """Return a machine from its profile.
+    """Build a machine from its profile.
 
     Raises
     ------
@@ -393,10 +390,7 @@ def _with_gpus(build: _Build, host: Host) -> Host:
 
 
 def _link(build: _Build, gpu: Gpu, key: str) -> Link | None:
-    """Return the link of each accelerator.
-
-    As the machine says, else as the accelerator's profile.
-    """
+    """Return the host link of each accelerator: of the machine, else of its own profile."""
     own: str | None = getattr(build.file.gpu, key)
     usual: str | None = getattr(gpu, key)
     build.cite_as(**{key: f"gpu.{key}"})
@@ -473,7 +467,7 @@ def _listed_prices(build: _Build, blocks: Sequence[PriceBlock]) -> Iterator[Pric
 
 
 def _tabled_prices(build: _Build) -> Iterator[Price]:
-    """Return the two prices of a [price] table."""
+    """Yield the on-demand and the spot price of a ``[price]`` table."""
     table = build.file.price if isinstance(build.file, HostFile) else None
     if table is None:
         return
@@ -550,11 +544,12 @@ def _layout_problems(build: _Build, host: Host, layout: LayoutTable) -> Iterator
 
 
 def swapped(host: Host, name: str, parts: Parts) -> Host:
-    """Return the machine with as many accelerators called `name` instead of its own.
+    """Return the machine with its accelerators replaced by the same number of those called `name`.
 
-    Processors, RAM, drives, network and PCIe slots stay; a card that is slower than its slot sets
-    the pace of its link. Where accelerators have links among each other, the new ones bring their
-    own, or go over PCIe if they have none. The result is not sold, so that it has no price.
+    Processors, RAM, drives, network and PCIe slots stay; a card with a slower interface than its
+    slot determines the rate of its link. If accelerators are linked to each other, the new ones
+    have their own links, or use PCIe if they have none. Such a machine is not sold, so that it has
+    no price.
 
     Raises
     ------

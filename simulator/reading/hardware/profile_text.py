@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One figure of a profile: its key, its value as TOML, and who says so."""
+    """One figure of a profile: its key, its value as TOML, and its source."""
 
     key: str
     value: str
@@ -66,13 +66,13 @@ def quote(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Return `text` as lines of comment, with any content."""
+    """Return `text` as TOML comment lines."""
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     return "\n".join(f"# {line}".rstrip() for line in clean.split("\n"))
 
 
 def table(name: str, lines: Iterable[Line | str]) -> str:
-    """Return a table with a heading (none if `name` is empty) and one line a figure."""
+    """Return a table with a heading (none if `name` is empty) and one line per figure."""
     heading = [f"[{name}]"] if name else []
     return "\n".join([*heading, *(str(line) for line in lines)])
 
@@ -98,7 +98,7 @@ _TABLE: Final = "price"
 
 
 def price_blocks(prices: Sequence[Price]) -> str:
-    """Return prices as TOML: a [[price]] block each."""
+    """Return prices as TOML, one ``[[price]]`` block each."""
     return "\n\n".join("\n".join(_block(price)) for price in prices) + "\n"
 
 
@@ -124,9 +124,10 @@ def _line(key: str, value: UsdPerSecond, price: Price) -> Line:
 
 
 def price_table(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return [[price]] blocks as a [price] table: on demand and spot in the first one's region.
+    """Return ``[[price]]`` blocks as one ``[price]`` table with on-demand and spot prices.
 
-    A profile with such a table lies over one with blocks as over another table.
+    The region is that of the first block. A profile with such a table is merged over one with
+    blocks as over another table.
     """
     home = blocks[0].get("region") if blocks else None
     table: dict[str, Any] = {} if home is None else {"region": home}
@@ -142,7 +143,7 @@ def price_table(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def with_prices(text: str, prices: Sequence[Price], origin: str) -> str:
-    """Return the text of a profile with these prices instead of its own; all else stays as it is.
+    """Return the text of a profile with its prices replaced; all other text is unchanged.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def _without_prices(text: str) -> str:
 
 
 def _is_without(text: str, old: dict[str, Any]) -> bool:
-    """Return true if a text says all that the old one did, but for prices."""
+    """Return whether a text has the same contents as `old` except for prices."""
     try:
         return tomllib.loads(text) == {key: old[key] for key in old if key != _TABLE}
     except tomllib.TOMLDecodeError:

@@ -36,17 +36,17 @@ class _Usual(Sourceable):
     """The file data/ownership.toml."""
 
     life: TimeFigure
-    """How long a machine is used."""
+    """Time of use of a machine."""
     network: FractionFigure
-    """What surrounds it, over its price."""
+    """Switches, cables and insurance, over the price of the machine."""
     residual: FractionFigure
-    """What it is worth at the end, over its price."""
+    """Value at the end, over the price of the machine."""
     interest: FractionFigure
-    """Cost of capital a year."""
+    """Cost of capital per year."""
     hosting: PriceFigure
-    """Room for each kilowatt."""
+    """Price of hosting per kilowatt."""
     utilization: FractionFigure
-    """Share of its life in which a machine works."""
+    """Share of its life in which a machine is used."""
 
 
 _NUMBERS: Final = ("life", "network", "residual", "interest", "utilization")
@@ -59,7 +59,7 @@ def _usual() -> _Usual:
 
 @cached()
 def ownership(stated: Ownership) -> Ownership:
-    """Return how machines are owned, with what is usual for keys that are not stated."""
+    """Return the costs of owned machines, with defaults for keys that are not stated."""
     usual = _usual()
     values = {name: getattr(usual, name) for name in _NUMBERS if not stated.states(name)}
     assumed = [name for name in (*_NUMBERS, "hosting") if not stated.states(name)]
@@ -73,7 +73,7 @@ def ownership(stated: Ownership) -> Ownership:
 
 _ELECTRICITY: Final = DATA / "electricity.toml"
 _STAND_IN: Final = "us/east-north-central/industrial"
-"""Tariff of owned machines where a scenario names none."""
+"""Default tariff of owned machines."""
 _STATED: Final = Source(reference="stated by the scenario", date="its own")
 
 
@@ -85,11 +85,11 @@ class _Electricity(Sourceable):
     """The file data/electricity.toml."""
 
     pue: dict[str, PueFigure]
-    """World: where a scenario says nothing."""
+    """Power usage effectiveness by region; "world" is the default."""
     grid: dict[str, NameFigure]
     """Emissions by region."""
     tariff: dict[str, NameFigure]
-    """Prices by place and kind of customer."""
+    """Prices by place and type of customer."""
 
 
 @cache
@@ -126,7 +126,11 @@ def energy_plan(document: Document, given: EnergyPlan) -> EnergyPlan:
 def _amount(
     document: Document, key: str, text: str | None, known: Mapping[str, str], unit: Unit
 ) -> tuple[float | None, Source | None]:
-    """Return an amount with its unit, or the figure of a name, with its source."""
+    """Return an amount with its unit, or the figure of a known name, with its source.
+
+    `key` is the key of the ``[energy]`` section, `text` its value; (None, None) if it is not
+    stated.
+    """
     if text is None:
         return None, None
     if text in known:
@@ -158,7 +162,7 @@ def electricity(document: Document, given: EnergyPlan | None, *, owned: bool) ->
 
 
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
-    """Return the plan with a default tariff: owners of machines pay for electricity."""
+    """Return the plan with the default tariff if it has none, as owners pay for electricity."""
     known = _electricity()
     note = f"{_STAND_IN} is used: energy.tariff is not given"
     source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)

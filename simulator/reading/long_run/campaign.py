@@ -25,42 +25,42 @@ class PoolSection:
     """The machines that all jobs share."""
 
     machines: CountField
-    """How many."""
+    """Number of machines."""
     price: PriceOrZeroField | None = None
-    """Of one of them, such as $98/h; that of the first scenario's machines by default."""
+    """Price of one machine, such as $98/h; by default of the first scenario's machines."""
     order: Annotated[Order, Choice(Order)] = Order.FIFO
-    """Who is next: the first come (fifo), or the most urgent of those who wait (priority)."""
+    """Order of waiting jobs: first come, first served (fifo), or most urgent first (priority)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTable:
-    """A job that comes once or again and again."""
+    """A job that arrives once or several times."""
 
     name: TextField
-    """What it is called."""
+    """Name of the job."""
     scenario: TextField | None = None
-    """A scenario, by file (relative to this one) or shipped name; its failures count."""
+    """A scenario, by file (relative to this one) or shipped name, whose failures are used too."""
     settings: list[TextField] = field(default_factory=list)
-    """Keys to set over it, such as "hardware.count=4"."""
+    """Settings that replace keys of the scenario, such as "hardware.count=4"."""
     duration: TimeField | None = None
     """Time of one run, instead of a scenario."""
     machines: CountField | None = None
     """Machines it takes; those of its scenario by default."""
     count: CountField = 1
-    """How often it comes."""
+    """Number of arrivals."""
     start: TimeOrZeroField = 0.0
-    """When it comes first."""
+    """Time of the first arrival."""
     every: TimeOrZeroField = 0.0
-    """Time from one coming to the next; all at once by default."""
+    """Time between arrivals; 0 by default."""
     random: bool = False
-    """Whether comings are at random, `every` in the mean; regular by default."""
+    """Whether arrivals are random, with a mean of `every`; regular by default."""
     priority: CountOrZeroField = 0
-    """0 is the most urgent; counts where the pool's order is priority."""
+    """Priority if the pool's order is priority; 0 is the most urgent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignFile:
-    """The file."""
+    """A campaign file."""
 
     pool: PoolSection
     """The machines."""
@@ -70,7 +70,7 @@ class CampaignFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A campaign file; `folder` is where its scenarios are looked for."""
+    """A campaign file and the `folder` to which paths of scenarios are relative."""
 
     name: str
     folder: Path
@@ -79,7 +79,7 @@ class Campaign:
     jobs: tuple[JobTable, ...]
 
     def refuse(self, number: int, key: str, message: str, hint: str) -> InputError:
-        """Return a mistake of one of its jobs, counted from 0."""
+        """Return the error for a key of the job with index `number`, from 0."""
         problem = self.document.problem(("job", number, key), message, hint=hint)
         return InputError((problem,))
 

@@ -1,6 +1,6 @@
-"""Interruptions of a run: the sections [failures], [checkpoint] and [spot] of a scenario.
+"""Interruptions of a run: the sections ``[failures]``, ``[checkpoint]`` and ``[spot]``.
 
-Periods of spot capacity are recorded in a trace, or made up from their means.
+Periods of spot capacity are recorded in a trace, or generated from their means.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ from simulator.schema.long_run import (
     Outages,
     Restart,
     Spares,
-    SpotSection,
     Terms,
 )
 from simulator.schema.machines import Host
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]
-"""A row of periods with machines over one of those without, in order."""
+"""Periods with machines and the outage after each, in order, shape (2, periods)."""
 POINTS: Final = 400
-"""Periods that represent a distribution."""
+"""Number of periods that represent a distribution."""
 PAIRS: Final = 20_000
-"""Periods with machines of a made-up trace."""
+"""Number of periods with machines in a generated trace."""
 TENDENCY: Final = 0.4
 PERSISTENCE: Final = 0.9
 """Standard deviation of the logarithm of how much better or worse than usual a time is, and its
@@ -57,10 +56,10 @@ correlation from one period to the next. Chosen among six pairs by replays of 20
 (skypilot-org/spot-traces@221da1a, 2022-10 to 2023-08) of a job of 24 h: its 90% quantile is off by
 6% in the median. With each trace left out of the choice it is 8%, within 10% for 13 of 20."""
 WEEKS: Final = 28.0 * 24.0 * HOUR
-"""Length of a log that gives means of periods; recorded traces have 1 to 6 weeks."""
+"""Length of the log from which means of periods are computed; recorded traces have 1 to 6 weeks."""
 CUTS: Final = 9
 ZONE_PAIRS: Final = (10, PAIRS // CUTS)
-"""Stretches of one made-up trace that represent zones, and the fewest and most periods in one."""
+"""Parts of one generated trace that represent zones: smallest and largest number of periods."""
 VARIATIONS: Final = (0.75, 1.0, 1.5)
 ZONE_TENDENCY: Final = 0.6
 """What zones with the same means may be like otherwise: their variation over the usual one, and how
@@ -83,11 +82,11 @@ OTHER_WEEKS: Final = (
 
 @cache
 def made_up(up: Seconds, down: Seconds, variation: float) -> Outages:
-    """Return a made-up trace with these means of periods with and without machines [s].
+    """Generate periods with machines and outages with these means [s].
 
-    Good and bad days stay together: where periods with machines are long, those without are short.
-    Its `others` are `WEEKS` each of zones with the same means, whose variation is one of
-    `VARIATIONS` times this one.
+    Good and bad days stay together: where periods with machines are long, outages are short.
+    `others` of the result are periods in other zones with the same means, `WEEKS` for each; their
+    variation is one of `VARIATIONS` times this one.
 
     Examples
     --------
@@ -107,17 +106,16 @@ def made_up(up: Seconds, down: Seconds, variation: float) -> Outages:
     others = Outages(
         up=tuple(time for zone, _ in zones for time in zone),
         down=tuple(time for _, zone in zones for time in zone),
-        notice=0.0,
         in_order=True,
         zones=len(zones),
     )
-    return Outages(up=there, down=gone, notice=0.0, in_order=True, others=others)
+    return Outages(up=there, down=gone, in_order=True, others=others)
 
 
 def _days(variation: float, tendency: float, random: np.random.Generator) -> Pairs:
-    """Return periods with machines, each with the one after it without, in good and bad days [1].
+    """Generate periods with machines and outages of mean 1, with good and bad days.
 
-    The logarithm of the tendency to good days is a first-order autoregressive sequence.
+    The logarithm of the quality of a day is a first-order autoregressive sequence.
     """
     shocks = random.standard_normal(PAIRS) * math.sqrt(1.0 - PERSISTENCE**2)
     course = np.empty(PAIRS)
@@ -130,7 +128,7 @@ def _days(variation: float, tendency: float, random: np.random.Generator) -> Pai
 
 
 def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
-    """Return periods of both kinds with these means [s]."""
+    """Return periods with machines and outages scaled to these means [s]."""
     return [
         tuple(float(time) for time in outages * mean / outages.mean())
         for outages, mean in zip(pairs, means, strict=True)
@@ -138,18 +136,18 @@ def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
 
 
 def read_trace(path: Path) -> Outages:
-    """Return periods of a recorded trace, in its order.
+    """Read the periods of a recorded trace, in order.
 
     Parameters
     ----------
     path : pathlib.Path
-        A CSV file with a row for each period: ``hours``, its length, and ``available``, 1 where all
-        machines of the job could be had and 0 where not.
+        A CSV file with a row for each period: ``hours``, its length, and ``available``, 1 if all
+        machines of the job were available, else 0.
 
     Raises
     ------
     InputError
-        If it cannot be read, or has no period of each kind.
+        If it cannot be read, or lacks periods with or without machines.
     """
     table = read_table(path)
     problems = [
@@ -175,11 +173,11 @@ def read_trace(path: Path) -> Outages:
         raise InputError(
             (table.about("available", "has no period with machines followed by one without"),)
         )
-    return Outages(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
+    return Outages(up=tuple(up[:pairs]), down=tuple(down[:pairs]), in_order=True)
 
 
 def _period(table: Table, line: Line) -> tuple[bool, Seconds]:
-    """Return true if machines could be had, and for how long [s]."""
+    """Return whether machines were available in a period, and its length [s]."""
     there = line.cells["available"]
     if there not in {"0", "1"}:
         raise InputError((table.problem(line, "available", "is neither 0 nor 1"),))
@@ -193,10 +191,11 @@ def _period(table: Table, line: Line) -> tuple[bool, Seconds]:
 
 
 def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
-    """Return times that represent a two-branch exponential distribution with balanced means.
+    """Return equally likely times that represent a two-branch exponential distribution.
 
-    Half of them are of the short branch and stand for its probability by being that many; each
-    branch is cut into parts of equal probability, and a part counts with its mean.
+    Its branches have balanced means. Half of the times belong to the short branch and together have
+    its probability; each branch is divided into parts of equal probability, represented by their
+    means.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
 
 
 def _exponential(mean: Seconds, parts: int) -> list[float]:
-    """Return means of the parts of equal probability of an exponential distribution."""
+    """Return the means of `parts` parts of equal probability of an exponential distribution."""
     edges = -np.log1p(-np.arange(parts) / parts)
     # The integral of x exp(-x) from an edge on is (1 + edge) exp(-edge).
     beyond = np.append((1.0 + edges) * np.exp(-edges), 0.0)
@@ -224,16 +223,17 @@ def _exponential(mean: Seconds, parts: int) -> list[float]:
 _FILE: Final = DATA / "failures.toml"
 
 MACHINES_ALONE: Final = math.log(28.8 / 7.9)
-"""How far a rate of machines alone may be off for a job, as a logarithm: 28.8 h between failures
-would follow from it for 1,024 GPUs of RSC-1, 7.9 h were measured (arXiv 2410.21680, 2024-10)."""
+"""Log error of a rate of machines alone for a job: it gives 28.8 h between failures for 1,024 GPUs
+of RSC-1, 7.9 h were measured (arXiv 2410.21680, 2024-10)."""
 DOUBT: Final = 0.5
-"""Standard deviation of the logarithm of rates that a user gives: two published clusters of one
-size differ by a factor of two (RSC-1 and Llama 3)."""
+"""Uncertainty of rates given by a user, as standard deviation of the logarithm: two published
+clusters of one size differ by a factor of two (RSC-1 and Llama 3)."""
 LEAST_PUBLISHED: Final = 384
-"""Accelerators of the smallest job with published figures of failures (BLOOM, arXiv 2211.05100)."""
+"""Accelerators of the smallest job with published failure rates (BLOOM, arXiv 2211.05100)."""
 TAKEN: Final = "rsc-1"
 TAKEN_DOUBT: Final = math.log(2.0)
-"""Published clusters of one size differ by a factor of two."""
+"""Uncertainty of published rates for another cluster: those of one size differ by a factor of
+two."""
 NOT_STATED: Final = (
     f"no rates of failures are given: those of {TAKEN} are used, uncertain by a factor of two; "
     "failures.per_machine and per_job state your own, 0 for none"
@@ -255,10 +255,10 @@ OTHER_SIZE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCluster:
-    """An entry of data/failures.toml.
+    """An entry of data/failures.toml, the published failure rates of a cluster.
 
-    `machines` are those of the jobs that its rates were counted in, where what stops a job as a
-    whole is in the rate of its machines.
+    `machines` is the number of machines of the jobs in which the rates were counted, if the rate of
+    machines includes failures of the job as a whole.
     """
 
     name: TextField
@@ -274,7 +274,10 @@ class PublishedCluster:
 
     @property
     def job_size(self) -> int | None:
-        """Accelerators of those jobs; None where what stops a job has a rate of its own."""
+        """Number of accelerators of the jobs in the published statistics.
+
+        None if failures of the job as a whole have a separate rate.
+        """
         return None if self.machines is None else self.machines * self.devices
 
 
@@ -299,14 +302,14 @@ def interruptions_of(
     Parameters
     ----------
     document : Document
-        All that a scenario's files and options say.
+        The contents of a scenario's files and options.
     devices : int
-        Accelerators of one machine; published rates count machines of a certain size.
+        Accelerators of one machine; published rates are for machines of a certain size.
     spot : bool
-        Whether the machines are bought as spot capacity; [spot] counts only then.
+        Whether the machines are bought as spot capacity; [spot] applies only then.
     machines : int
-        Those of the job: where it says nothing of failures, published rates stand in if they were
-        seen in jobs as large.
+        Machines of the job. If the document states no failures, published rates of jobs of that
+        size are used.
     cards : int
         Network cards of one machine.
 
@@ -317,7 +320,7 @@ def interruptions_of(
     """
     failing, wrong = examine(FailuresSection, document, at=("failures",))
     saving, more = examine(Checkpoints, document, at=("checkpoint",))
-    taken, worse = examine(SpotSection, document, at=("spot",))
+    taken, worse = examine(Outages, document, at=("spot",))
     asked, worst = examine(Terms, document, at=("run",))
     names, found = ("failures", "checkpoint", "spot", "run"), (wrong, more, worse, worst)
     given = [name for name in names if document.value((name,))]
@@ -366,14 +369,14 @@ def of_sections(
 
 
 def cards_of(host: Host) -> int:
-    """Return network cards of a machine; one where its profile says nothing."""
+    """Return the number of network cards of a machine; 1 if its profile does not state it."""
     return 1 if host.network is None else max(1, host.network.cards)
 
 
 def _of_parts(
     document: Document, section: FailuresSection, devices: int, cards: int, machines: int
 ) -> tuple[FailuresSection, tuple[str, ...]]:
-    """Return the section with the sums of the rates of parts, and the share of each part."""
+    """Return the section with the sums of the rates of parts, and a text on each part."""
     parts = section.components
     if parts is None:
         return section, ()
@@ -394,7 +397,7 @@ def _of_parts(
 
 
 def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str, PerSecond]:
-    """Return failures of one machine by part [/s]."""
+    """Return the failure rates of one machine by part [/s]."""
     return {
         "gpu": devices * parts.gpu,
         "memory": devices * parts.memory,
@@ -445,10 +448,10 @@ def _failures(
 
 
 def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float:
-    """Return the error of a rate of machines for a job of `accelerators`, as a logarithm.
+    """Return the log error of a rate of machines for a job on `accelerators` accelerators.
 
-    Of what a cluster counted in jobs of one size, machines have an unknown part and the job as a
-    whole the rest: the two readings differ by the ratio of the sizes.
+    Failures that a cluster counted in jobs of one size are due to machines in an unknown part, and
+    to the job as a whole in the rest: the two extremes differ by the ratio of the sizes.
     """
     size = None if counted is None else counted.job_size
     if size is None:
@@ -457,7 +460,7 @@ def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float
 
 
 def _on_size(counted: PublishedCluster | None, accelerators: int) -> str:
-    """Return a note on a rate of machines that is used for the job; empty at its own size."""
+    """Return a note on the rate of machines used for the job; empty if the sizes are equal."""
     size = None if counted is None else counted.job_size
     if counted is None or size is None:
         return ONLY_MACHINES
@@ -471,7 +474,7 @@ def _first(given: float | None, published: float | None) -> float:
 
 
 def _spares(document: Document, section: FailuresSection) -> Spares | None:
-    """Return the spares that replace a failed machine, or the time to rent another one."""
+    """Return the spare machines, or the time to rent another one, as spares without machines."""
     table, wait = section.spares, section.wait
     if table is not None and wait is not None:
         message, hint = "is given together with spares", "leave one of them out"
@@ -497,7 +500,7 @@ def _cluster(document: Document, name: str) -> PublishedCluster:
     return found
 
 
-def _outages(document: Document, section: SpotSection) -> Outages:
+def _outages(document: Document, section: Outages) -> Outages:
     if section.trace is not None:
         given = section.mean_up is not None or section.mean_down is not None
         if given:
@@ -505,11 +508,20 @@ def _outages(document: Document, section: SpotSection) -> Outages:
             raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
         origin = Path(document.where(("spot", "trace"))[0])
         folder = origin.parent if origin.suffix == ".toml" else Path()
-        return replace(
-            read_trace(folder / section.trace), notice=section.notice, fallback=section.fallback
-        )
+        return _replayed(section, read_trace(folder / section.trace))
     if section.mean_up is None or section.mean_down is None:
         message, hint = "is missing", "say mean_up and mean_down, or trace"
         raise InputError((document.problem(("spot", "mean_up"), message, hint=hint, show=False),))
-    found = made_up(section.mean_up, section.mean_down, section.variation)
-    return replace(found, notice=section.notice, fallback=section.fallback)
+    return _replayed(section, made_up(section.mean_up, section.mean_down, section.variation))
+
+
+def _replayed(section: Outages, times: Outages) -> Outages:
+    """Return the section with the times of a trace, recorded or generated."""
+    return replace(
+        section,
+        up=times.up,
+        down=times.down,
+        in_order=times.in_order,
+        zones=times.zones,
+        others=times.others,
+    )

@@ -1,1 +1,1 @@
-"""Measurement sets on disk: their declaration, their rows, and how they are written."""
+"""Measurement sets: reading of their declaration and rows, and writing."""

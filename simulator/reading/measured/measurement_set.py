@@ -1,10 +1,11 @@
 """Measurement sets from their TOML and CSV files, or from a table of runs alone.
 
-Every mistake of both files is reported at once. Keys that a row's scenario lacks only when its base
-and all of its keys come together are found when it is predicted. A table of one's own runs needs no
-second file: its columns are keys of the scenario or of the service, short where that is clear
-(``workers``, ``concurrency``), and measured figures as people call them (``samples/s``, ``step``,
-``ttft``) or as metrics are named.
+Every mistake of both files is reported at once; only keys that are missing once a row is merged
+with its base are found when the row is predicted.
+
+A table of one's own runs needs no second file: its columns are keys of the scenario or of the
+service, without section if that is unique (``workers``, ``concurrency``), and measured figures
+under common names (``samples/s``, ``step``, ``ttft``) or those of metrics.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from simulator.reading.measured.rows import (
     SPREAD,
     Context,
     Heading,
-    SetFile,
     all_keys,
     described_by,
     rows_of,
@@ -66,7 +66,6 @@ from simulator.schema.measurement import (
     SplitRule,
     Tolerance,
 )
-from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import ServiceMode
 from simulator.units import Unit
@@ -76,14 +75,14 @@ LAST = ("split", "anchor", "exclude", "source")
 
 
 def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> str:
-    """Return rows as CSV: who they are, labels, keys, what was measured, and how they are used.
+    """Return rows as CSV, with columns in the order ids, labels, keys, measurements, use.
 
     Parameters
     ----------
     rows : iterable of mapping of str to str
-        Cells by column; a row need not have them all.
+        Cells by column; cells may be missing.
     needed : sequence of str
-        Columns that are there even if no row fills them.
+        Columns that are always included.
     """
     every = list(rows)
     filled = {column for row in every for column, cell in row.items() if cell}
@@ -99,7 +98,7 @@ def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> st
 
 
 def _place(column: str) -> int:
-    """Return the place of a column: a stable sort keeps the order within each kind."""
+    """Return the sort key of a column's kind; a stable sort preserves the order within a kind."""
     if column in FIRST:
         return FIRST.index(column)
     if column in LAST:
@@ -110,15 +109,15 @@ def _place(column: str) -> int:
 
 
 NOTES: Final = frozenset({"comment", "date", "name", "note", "notes", "run"})
-"""Columns that are for people; they are kept and not read."""
+"""Columns with remarks, which are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Names that columns of a table may have.
+    """Accepted names of the columns of a table.
 
-    Keys of `sections` of the `file` may go by their last word, the first section that has it
-    counts; `also` are other names of keys, `figures` those of what is measured.
+    Keys of `sections` of the `file` may be named by their last part, of the first section that has
+    it; `also` are other names of keys, `figures` those of measured figures.
     """
 
     file: type[FileTable]
@@ -140,7 +139,7 @@ class _Words:
         return next((key for key in named if key in known), "")
 
     def known(self) -> tuple[str, ...]:
-        """Return figures and short names of keys."""
+        """Return the names of figures and the short names of keys."""
         keys = (key for key in all_keys(self.file) if key.startswith(self.sections))
         return (*self.figures, *(key.rpartition(".")[2] for key in keys))
 
@@ -155,7 +154,7 @@ _JOB: Final = _Words(
 
 
 def _words(*, serves: bool) -> _Words:
-    """Return the names of columns of a table of jobs or of services."""
+    """Return the accepted names of columns in a table of jobs or of services."""
     if not serves:
         return _JOB
     from simulator.reading.service.sections import ServiceFile
@@ -164,15 +163,15 @@ def _words(*, serves: bool) -> _Words:
     return _Words(ServiceFile, sections, _MACHINES, SERVICE_NAMES, ServiceMode.SERVE)
 
 
-def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFile, Table]:
-    """Return the set that a table of runs of a `scenario` is, and the table in a set's own words.
+def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[MeasurementSet, Table]:
+    """Read a table of runs of a `scenario` as a set, with its columns renamed to those of a set.
 
-    With `serves` they are runs of a service.
+    With `serves` the runs are those of a service.
 
     Raises
     ------
     InputError
-        With every column that means nothing, and every measured value that is none.
+        With all unknown columns and all invalid measured values.
     """
     words = _words(serves=serves)
     plain = read_table(path)
@@ -186,7 +185,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
         raise InputError(capped(problems))
     keys = [c for c in table.columns if "." in c and not c.startswith((MEASURED, SPREAD))]
     metrics = [c.removeprefix(MEASURED) for c in table.columns if c.startswith(MEASURED)]
-    file = SetFile(
+    file = MeasurementSet(
         name=path.stem[:100],
         title=f"runs of {scenario}",
         data=path.name,
@@ -201,7 +200,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
 
 
 def _column_problems(table: Table, meant: dict[str, str], words: _Words) -> Iterator[Problem]:
-    """Return columns that mean nothing, that mean the same, and that nothing was measured in."""
+    """Yield unknown columns, columns with the same meaning, and a table without measurements."""
     first: dict[str, str] = {}
     for column, name in meant.items():
         if not name:
@@ -263,7 +262,7 @@ def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
     name_or_path : str
         The set's TOML file, the name of a shipped set, or a table of runs of the `scenario`.
     scenario : str, optional
-        What the rows of a table without a TOML file are runs of: a file or a shipped name.
+        Scenario of the rows of a table without a TOML file: a file or a shipped name.
 
     Raises
     ------
@@ -284,9 +283,9 @@ def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
 
 
 def published(name_or_path: str) -> tuple[Row, ...]:
-    """Return rows measured on a shipped scenario just as it is.
+    """Return the rows that were measured on a shipped scenario without any changes.
 
-    None for a scenario of the user's own.
+    Empty for a scenario of the user's own.
     """
     path = find_scenario(name_or_path)
     if path is None or path.parent.resolve() != scenario_folder().resolve():
@@ -305,7 +304,7 @@ def _mentions(name: str, scenario: str) -> bool:
 
 
 def _runs(path: Path, scenario: str | None) -> MeasurementSet:
-    """Return a table of runs without a file that describes it."""
+    """Return a table of runs of a scenario as a set."""
     if scenario is None:
         message = "is a table without a file that describes it"
         hint = (
@@ -324,11 +323,14 @@ def _runs(path: Path, scenario: str | None) -> MeasurementSet:
     problems = [*heading.problems(), *wrong]
     if problems:
         raise InputError(capped(problems))
-    return _converted(file, rows)
+    return replace(file, rows=rows)
 
 
 def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet:
-    """Read a set from memory, as if both files lay in `folder`. Raises as `load_set` does."""
+    """Read a set from memory, as if both files were in `folder`.
+
+    Raises the errors of `load_set`.
+    """
     document = parse_document(toml.encode(), origin)
     return to_set(document, folder, lambda name: parse_table(rows.encode(), name))
 
@@ -338,7 +340,7 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
 
     `table_of` reads the table by its name.
     """
-    file = check(SetFile, document)
+    file = check(MeasurementSet, document)
     table = table_of(file.data)
     heading = Heading(table, described_by(file))
     problems = [*heading.problems(), *_file_problems(document, file, heading)]
@@ -349,11 +351,11 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
     problems = [*wrong, *_family_problems(document, file, families)]
     if problems:
         raise InputError(capped(problems))
-    return _converted(file, rows)
+    return replace(file, rows=rows)
 
 
-def _file_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
-    """Check the columns and keys that the TOML file names."""
+def _file_problems(document: Document, file: MeasurementSet, heading: Heading) -> Iterator[Problem]:
+    """Yield mistakes in the columns and keys that the TOML file names."""
     yield from _name_problems(document, file, heading)
     if file.split is SplitRule.CONFIGURATION and not file.configuration:
         hint = "name the columns that make one configuration"
@@ -362,7 +364,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
         hint = "mark the rows that constants are fitted to, in a column anchor"
         yield document.problem(("fit",), "has no anchors to fit to", hint=hint, show=False)
     labels = heading.labels
-    if file.regime is not None and file.regime not in labels:
+    if file.regime and file.regime not in labels:
         hint = nearest_hint(file.regime, labels)
         yield document.problem(("regime",), "is not a label of the table", hint=hint)
     for i, table in enumerate(file.fit):
@@ -371,8 +373,8 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
         yield from _tolerance_problems(document, i, tolerance, file, heading)
 
 
-def _name_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
-    """Return metrics without a measured column, and columns that the table lacks."""
+def _name_problems(document: Document, file: MeasurementSet, heading: Heading) -> Iterator[Problem]:
+    """Yield metrics without a measured column, and columns that the table lacks."""
     if not file.metrics:
         yield document.problem(("metrics",), "is empty", hint="name what is judged", show=False)
     columns = (*heading.labels, *heading.keys, "family", "id")
@@ -410,7 +412,7 @@ def _fit_problems(document: Document, number: int, table: Parameter) -> Iterator
 
 
 def _tolerance_problems(
-    document: Document, number: int, table: Tolerance, file: SetFile, heading: Heading
+    document: Document, number: int, table: Tolerance, file: MeasurementSet, heading: Heading
 ) -> Iterator[Problem]:
     place = ("tolerance", number)
     wrong = [metric for metric in file.metrics if metric not in heading.measured]
@@ -422,7 +424,9 @@ def _tolerance_problems(
         yield document.problem(place, "allows nothing", hint=hint, show=False)
 
 
-def _family_problems(document: Document, file: SetFile, families: set[str]) -> Iterator[Problem]:
+def _family_problems(
+    document: Document, file: MeasurementSet, families: set[str]
+) -> Iterator[Problem]:
     for i, table in enumerate(file.tolerance):
         if table.family not in ("", "*", *families):
             hint = nearest_hint(table.family, sorted(families))
@@ -431,42 +435,17 @@ def _family_problems(document: Document, file: SetFile, families: set[str]) -> I
             )
 
 
-def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
-    return MeasurementSet(
-        name=file.name,
-        title=file.title,
-        source=Source(
-            reference=file.source, date=file.date, verified=file.verified, note=file.note or ""
-        ),
-        rows=rows,
-        metrics=file.metrics,
-        split_rule=file.split,
-        configuration=file.configuration,
-        group_by=file.group_by,
-        anchor=file.anchor or "",
-        fit=file.fit,
-        tolerances=file.tolerance,
-        baseline=file.baseline,
-        baseline_by=file.baseline_by,
-        absolute=file.absolute,
-        regime=file.regime or "",
-        submitter=file.maker,
-        misses={(one.family, one.metric): one.why for one in file.miss},
-        serves=file.mode is not None,
-    )
-
-
 Plain: TypeAlias = str | float
 CLOSE: Final = 0.05
-"""Relative difference up to which two numbers are the same."""
+"""Largest relative difference between two numbers that are considered equal."""
 _MOST_BASES: Final = 10
-"""Files that one may extend in a row; no shipped one has as many."""
+"""Longest chain of files that extend each other; shipped ones are shorter."""
 
 
 def rows_alike(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
-    """Return rows that contradict no key of a scenario, each with its set's name.
+    """Return the rows that contradict no key of a scenario, each with its set's name.
 
-    It takes a thirtieth of a second where there are none.
+    Without such rows it takes about 30 ms.
     """
     group, job = scenario.cluster.trainers, scenario.job
     keys: dict[str, Plain] = {
@@ -512,7 +491,7 @@ def _may_be(cells: Mapping[str, str], usual: str, folder: Path, keys: Mapping[st
 
 
 def _same(cell: str, value: Plain) -> bool:
-    """Return true if a cell says the same, or nothing."""
+    """Return whether a cell has the value of a key, or is empty."""
     if not cell:
         return True
     if isinstance(value, str):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
@@ -21,101 +21,25 @@ from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.schema.fields import (
-    Choice,
-    Text,
-    TextField,
     nearest,
     nearest_hint,
 )
 from simulator.schema.measurement import (
-    Baseline,
-    Parameter,
+    MeasurementSet,
     Row,
     Split,
     SplitRule,
-    Tolerance,
     held_out,
 )
-from simulator.schema.training import ServiceMode
 from simulator.units import Unit
 
-NameField = Annotated[str, Text(longest=100)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissTable:
-    """A family that predictions are far off from."""
-
-    family: TextField
-    """Its name."""
-    metric: TextField
-    """The measured metric."""
-    why: TextField
-    """Why, as far as it is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFile:
-    """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
-
-    name: NameField
-    """Short name of the set."""
-    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
-    """serve: rows are runs of services, and so are their bases; jobs by default."""
-    title: TextField
-    """One line that says what was measured."""
-    data: TextField
-    """The CSV file in the same folder that holds the rows."""
-    source: TextField
-    """Who measured it, and where it was read."""
-    date: TextField
-    """When: a date, a month, a year, or undated."""
-    metrics: tuple[TextField, ...]
-    """The measured metrics that are judged, most important first, such as step_time_s.mean."""
-    verified: bool = True
-    """Whether the figures were read or measured, not guessed."""
-    note: TextField | None = None
-    """Under which conditions it was measured."""
-    base: TextField | None = None
-    """Scenario that rows without a base of their own change."""
-    family: TextField | None = None
-    """Family of the rows without one of their own; the set's name by default."""
-    absolute: tuple[TextField, ...] = ()
-    """Metrics whose error is a difference, such as accelerator_utilization."""
-    split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
-    """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
-    configuration: tuple[TextField, ...] = ()
-    """Columns that make one configuration, whose rows stay together in a split."""
-    group_by: tuple[TextField, ...] = ()
-    """Columns that make one group, with anchors of its own."""
-    anchor: TextField | None = None
-    """Which row of a group is its anchor, in words."""
-    fit: tuple[Parameter, ...] = ()
-    """Constants fitted to each group's anchors."""
-    regime: TextField | None = None
-    """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
-    maker: tuple[TextField, ...] = ()
-    """Columns that say who measured a group, or on which system; plan validate --unseen predicts
-    its rows with the constants of the others."""
-    miss: tuple[MissTable, ...] = ()
-    """Families that predictions are far off from, with the reason."""
-    baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
-    """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
-    baseline_by: tuple[TextField, ...] = ()
-    """Columns within whose values the baseline is one constant."""
-    tolerance: tuple[Tolerance, ...] = ()
-    """How wrong families may be."""
-    notes: dict[str, Any] = field(default_factory=dict)
-    """Anything else worth keeping; not read."""
-
-
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
-"""Columns without a dot that mean something; the others are labels."""
+"""Columns without a dot that have a meaning; the others are labels."""
 MEASURED: Final = "measured."
 SPREAD: Final = "spread."
 _YES: Final = "yes"
 _WHOLE: Final = re.compile(r"(?:0|[1-9][0-9]*)\.0+")
-"""A whole number as programs write it that know only fractions."""
+"""An integer as written by programs that store only floats."""
 
 _SHARE: Final = "write a share, such as 0.93 for 93%"
 _LONGEST_STEP: Final = "1 d"
@@ -124,20 +48,20 @@ _SHORTEST: Final = "1 ns"
 _LEAST_MEMORY: Final = "1 MB"
 _STEP_PARTS: Final = ("step_time_s", "step_split_s", "communication_s", "bound_s")
 _MOST: Final = 5e14
-"""More than anything that is counted."""
+"""Larger than any count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Context of the rows of a set: its file, its table, and the folder of both."""
+    """The file of a set, its table, and the folder of both."""
 
-    file: SetFile
+    file: MeasurementSet
     table: Table
     folder: Path
 
 
-def described_by(file: SetFile) -> type[FileTable]:
-    """Return the table of the files of a set's rows: jobs or services."""
+def described_by(file: MeasurementSet) -> type[FileTable]:
+    """Return the table that describes the scenario files of a set's rows: jobs or services."""
     if file.mode is None:
         return ScenarioFile
     from simulator.reading.service.sections import ServiceFile
@@ -147,9 +71,9 @@ def described_by(file: SetFile) -> type[FileTable]:
 
 @dataclass(frozen=True)
 class Heading:
-    """The columns of a set by what they are, and what is wrong with their names.
+    """The columns of a set by kind, and mistakes in their names.
 
-    `model` says which keys the files of its rows have.
+    `model` is the table with the keys of the rows' scenario files.
     """
 
     table: Table
@@ -167,22 +91,22 @@ class Heading:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of the scenario."""
+        """Columns that are keys of the scenario."""
         others = (MEASURED, SPREAD)
         return tuple(c for c in self.table.columns if "." in c and not c.startswith(others))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Columns that nothing is predicted from."""
+        """Columns that are not used for predictions."""
         return tuple(c for c in self.table.columns if "." not in c and c not in OWN)
 
     def misspelt(self, metric: str) -> bool:
-        """Return true if a measured column of an unknown metric must be meant for this one."""
+        """Return whether a measured column is a misspelling of this metric."""
         wrong = [name for name in self.measured if measurable(name) is None]
         return nearest(metric, wrong) is not None
 
     def problems(self) -> Iterator[Problem]:
-        """Check the columns."""
+        """Yield mistakes in the columns."""
         table = self.table
         if "id" not in table.columns:
             yield Problem(origin=table.origin, line=1, key="id", message="is missing")
@@ -218,7 +142,7 @@ class Heading:
 
 
 def all_keys(file: type[FileTable]) -> tuple[str, ...]:
-    """Return all ``section.key`` of a scenario, and the figures of a model's shape."""
+    """Return all keys ``section.key`` of a scenario, including those of a model's shape."""
     named = (
         f"{section}.{name}"
         for section, each in table_keys(file).items()
@@ -228,7 +152,7 @@ def all_keys(file: type[FileTable]) -> tuple[str, ...]:
 
 
 def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
-    """Return all rows of a table whose heading is sound, and what is wrong with their cells."""
+    """Return the rows of a table with a valid heading, and the problems of their cells."""
     table = _with_whole_counts(context.table, heading)
     context = replace(context, table=table)
     bases, wrong = _bases(context)
@@ -248,9 +172,9 @@ def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[
 
 
 def _with_whole_counts(table: Table, heading: Heading) -> Table:
-    """Return the table with 8 for 8.0 where only a count will do.
+    """Return the table with integers such as 8.0 written as 8 in columns of counts.
 
-    Programs that keep a column with gaps as fractions write its counts so.
+    Programs that store a column with gaps as floats write its counts so.
     """
     known: dict[tuple[str, str], str] = {}
 
@@ -274,7 +198,7 @@ def _is_count(key: str, cell: str, whole: str, file: type[FileTable]) -> bool:
     return sound and bool(_value_problems(key, cell, file))
 
 
-def _judged(row: Row, file: SetFile) -> bool:
+def _judged(row: Row, file: MeasurementSet) -> bool:
     return any(metric in row.measured for metric in file.metrics)
 
 
@@ -287,7 +211,7 @@ def _base(context: Context, line: Line) -> str:
 
 
 def _bases(context: Context) -> tuple[dict[str, str], list[Problem]]:
-    """Return the scenario file of each base, and one problem for each that is not found."""
+    """Return the scenario file of each base, and a problem for each that is not found."""
     found: dict[str, str] = {}
     problems = []
     for line in context.table.lines:
@@ -320,7 +244,7 @@ def _repeats(table: Table) -> Iterator[Problem]:
 def _key_problems(
     table: Table, line: Line, heading: Heading, known: dict[tuple[str, str], tuple[Problem, ...]]
 ) -> Iterator[Problem]:
-    """Check the values of scenario keys; each value of a column is checked once."""
+    """Yield problems with the values of scenario keys; each value of a column is checked once."""
     for key in heading.keys:
         cell = line.cells[key]
         if cell and (key, cell) not in known:
@@ -330,7 +254,7 @@ def _key_problems(
 
 
 def _value_problems(key: str, cell: str, file: type[FileTable]) -> tuple[Problem, ...]:
-    """Check one value by itself: other keys are checked with the base."""
+    """Return problems with a value alone; together with other keys it is checked with the base."""
     try:
         document = parse_override(f"{key}={cell}", file)
     except InputError as error:
@@ -344,7 +268,7 @@ def _is_below(path: str, key: str) -> bool:
     return path.startswith((f"{key}.", f"{key}["))
 
 
-def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]:
+def _word_problems(table: Table, line: Line, file: MeasurementSet) -> Iterator[Problem]:
     splits = tuple(split.value for split in Split)
     split, anchor = line.cells.get("split", ""), line.cells.get("anchor", "")
     if split and split not in splits:
@@ -360,9 +284,9 @@ def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]
 
 
 def _numbers(
-    table: Table, line: Line, heading: Heading, file: SetFile
+    table: Table, line: Line, heading: Heading, file: MeasurementSet
 ) -> tuple[dict[str, float], list[Problem]]:
-    """Return the measured and spread figures of a row by column, and those that are none."""
+    """Return the measured and spread figures of a row by column, and problems with the others."""
     numbers: dict[str, float] = {}
     problems = []
     for prefix, names in ((MEASURED, heading.measured), (SPREAD, heading.spread)):
@@ -383,7 +307,7 @@ def _numbers(
 
 
 def _number(cell: str, unit: Unit | None) -> tuple[float, str, str]:
-    """Return the bare number in a cell; else what is wrong, and what to write."""
+    """Return the number in a cell; if invalid, also the mistake and a hint."""
     try:
         value = float(cell)
     except ValueError:
@@ -404,7 +328,7 @@ def _advice(cell: str, unit: Unit | None) -> str:
 
 
 def _implausible(value: float, name: str, metric: Metric, *, zero: bool) -> tuple[str, str]:
-    """Return the fault of a measured value, and what is allowed; empty for a plausible value."""
+    """Return the mistake in an implausible measured value and a hint; empty texts if plausible."""
     if value < 0.0:
         return "is negative", "what was measured cannot be negative"
     if value == 0.0:
@@ -428,7 +352,7 @@ def _is_share(name: str) -> bool:
 
 
 def _range(name: str, metric: Metric) -> tuple[float, float]:
-    """Return the smallest and largest plausible value."""
+    """Return the smallest and largest plausible value of a metric."""
     if metric.unit is units.SECOND:
         longest = _LONGEST_STEP if name.partition(".")[0] in _STEP_PARTS else _LONGEST
         return units.parse(_SHORTEST, units.SECOND), units.parse(longest, units.SECOND)
@@ -466,10 +390,7 @@ def _row(
 
 
 def split_of(row: Row, given: str, rule: SplitRule, configuration: tuple[str, ...]) -> Split:
-    """Return true if a row may be fitted to.
-
-    As it says, anchors always, the rest by the set's rule.
-    """
+    """Return the split of a row: as stated, fit for anchors, else by the set's rule."""
     if row.anchor or given == Split.FIT:
         return Split.FIT
     if given or rule is not SplitRule.CONFIGURATION:

@@ -1,1 +1,1 @@
-"""Files and options of a search: axes, goals, and many candidates read from one scenario."""
+"""Files and options of a search: axes, goals, and candidates read from one scenario."""

@@ -1,4 +1,4 @@
-"""Axes of a search as people write them: ``input.workers=1..16``, ``train.batch_size=32,64``.
+"""Axes of a search as text: ``input.workers=1..16``, ``train.batch_size=32,64``.
 
 docs/search.md has the grammar. `expand`, which knows the names, resolves patterns; everything else
 is checked here.
@@ -30,12 +30,12 @@ from simulator.schema.goal import Axes, Axis, Plain, Span
 
 OPTION: Final = "--over"
 MOST_VALUES: Final = 500_000
-"""Values along one axis."""
+"""Largest number of values along one axis."""
 DIGITS: Final = 9
 """Significant digits of the values of a range."""
 
 _SLACK: Final = 0.1**DIGITS
-"""Of a step: an end that rounding alone keeps out of a range is in it."""
+"""Tolerance of the end of a range, as a fraction of a step, for rounding errors."""
 _RANGE: Final = re.compile(
     r"(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)"
     r"(?:\s+(?:step\s+(?P<step>\S.*)|x\s*(?P<factor>\S+)|(?P<log>log)))?\s*"
@@ -46,14 +46,14 @@ _PATTERN: Final = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """Where an axis was asked for: mistakes are reported there."""
+    """The option or file and line that states an axis, for error messages."""
 
     origin: str
     line: int | None = None
     key: str | None = None
 
     def refuse(self, message: str, found: object = None, hint: str = "") -> NoReturn:
-        """One problem with the axis."""
+        """Raise an `InputError` with one problem of the axis."""
         problem = Problem(
             origin=self.origin,
             line=self.line,
@@ -66,20 +66,19 @@ class _Asked:
 
 
 def parse_axis(text: str, origin: str = OPTION) -> Axis:
-    """Read the argument of ``--over``.
+    """Parse the argument of ``--over``.
 
     Parameters
     ----------
     text : str
         ``key=values`` or ``key,key=value:value,value:value`` for keys that vary together.
     origin : str
-        Names the option in messages.
+        Name of the option in messages.
 
     Raises
     ------
     InputError
-        If a key is none, a value cannot be meant, a range is empty, or keys and values differ
-        in number.
+        If a key or value is invalid, a range is empty, or keys and values differ in number.
 
     Examples
     --------
@@ -109,15 +108,15 @@ def axis_of(names: str, given: object, *, origin: str, line: int | None, key: st
     names : str
         The entry's key: a dotted key of a scenario, or several joined by commas.
     given : object
-        Text as `parse_axis` has it after the equals sign, a number, or a list of values; a list
-        of lists for several keys.
+        Text as after the equals sign in `parse_axis`, a number, or a list of values; a list of
+        lists for several keys.
     origin, line, key :
-        Where the entry stands, for messages.
+        File, line and key of the entry, for messages.
 
     Raises
     ------
     InputError
-        As `parse_axis` does.
+        In the same cases as `parse_axis`.
     """
     asked = _Asked(origin=origin, line=line, key=key)
     keys = _keys(names, asked)
@@ -132,7 +131,7 @@ def axis_of(names: str, given: object, *, origin: str, line: int | None, key: st
 
 
 def with_axes(axes: Axes | None, given: Sequence[Axis]) -> Axes:
-    """`axes` with those of the command line, which win over an axis that has a key of theirs.
+    """Return `axes` with those of the command line, which replace axes with the same keys.
 
     Raises
     ------
@@ -153,13 +152,13 @@ def is_pattern(value: object) -> bool:
 
 
 def matching(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names a pattern matches, in order: ``*`` any text, ``?`` a letter, ``[ab]``."""
+    """Return the names that match a pattern: ``*`` any text, ``?`` a letter, ``[ab]``."""
     return tuple(name for name in names if fnmatchcase(name, pattern))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostPattern:
-    """A pattern of an axis that no name matches: what is wrong, and what may be meant."""
+    """A pattern of an axis that matches no name, with a message and a hint."""
 
     pattern: str
     message: str
@@ -167,7 +166,10 @@ class LostPattern:
 
 
 def lost_pattern(axis: Axis, names: Callable[[str], Sequence[str]]) -> LostPattern | None:
-    """The first pattern of an axis that matches nothing; `names` gives the names a key can have."""
+    """Return the first pattern of an axis that matches no name; None if all match.
+
+    `names` returns the valid names of a key.
+    """
     for values in axis.values:
         for key, value in zip(axis.keys, values, strict=True):
             if isinstance(value, str) and is_pattern(value) and not matching(value, names(key)):
@@ -177,7 +179,7 @@ def lost_pattern(axis: Axis, names: Callable[[str], Sequence[str]]) -> LostPatte
 
 
 def _meant(pattern: str, names: Sequence[str]) -> str:
-    """Advice on a pattern: the folder most like it."""
+    """Return a hint for a pattern: the most similar folder."""
     start = pattern[: min(pattern.find(mark) for mark in _PATTERN if mark in pattern)]
     folders = dict.fromkeys(f"{name.rpartition('/')[0]}/*" for name in names if "/" in name)
     return nearest_hint(f"{start}*", tuple(folders) or tuple(names))
@@ -233,7 +235,7 @@ def _one(key: str, point: object, asked: _Asked) -> Plain:
 
 
 def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
-    """Return the values of a point: itself, or what a pattern matches among few choices."""
+    """Return the values of a point: the value itself, or the few choices that a pattern matches."""
     value = setting_from_text(key, point) if isinstance(point, str) else point
     if isinstance(value, str) and is_pattern(value):
         if key in NAMED:
@@ -253,7 +255,7 @@ def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
 
 
 def _as_range(key: str, point: object, asked: _Asked) -> tuple[Plain, ...] | Span | None:
-    """Return the values of a range, a continuous range, or None for anything else."""
+    """Return the values of a range, or the span of a continuous one; None for any other point."""
     marker = marker_of(key)
     if not isinstance(point, str) or not isinstance(marker, Quantity | Number):
         return None
@@ -267,7 +269,7 @@ def _as_range(key: str, point: object, asked: _Asked) -> tuple[Plain, ...] | Spa
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A range of numbers or quantities being read."""
+    """A parser of a range of numbers or quantities."""
 
     key: str
     marker: Quantity | Number
@@ -275,7 +277,7 @@ class _Range:
     asked: _Asked
 
     def read(self) -> tuple[Plain, ...] | Span:
-        """Return its values, or the span."""
+        """Return the values of the range, or its span if continuous."""
         high, low = self._end("high"), self._end("low")
         if low > high:
             self._refuse("is an empty range", "write the smaller end first")
@@ -295,13 +297,13 @@ class _Range:
         return Span(low=low, high=high, unit=self._unit(), whole=whole, logarithmic=logarithmic)
 
     def _steps_by_one(self) -> bool:
-        """Return whether it runs over whole numbers: a count, or ends written without a point."""
+        """Return whether the range is over integers: of a count, or without decimal points."""
         if isinstance(self.marker, Quantity):
             return False
         return self.marker.whole or not re.search(r"[.eE]", self.match["low"] + self.match["high"])
 
     def _unit(self) -> str:
-        """Return the unit of the upper end as written; the money sign leads."""
+        """Return the unit of the upper end as written; a dollar sign comes first."""
         if isinstance(self.marker, Number):
             return ""
         return _NUMBER.sub("", self.match["high"], count=1).replace(" ", "")
@@ -314,7 +316,7 @@ class _Range:
         return self._number(text)
 
     def _number(self, text: str) -> float:
-        """Return a quantity in the unit of the upper end, or the plain number."""
+        """Return a quantity in the unit of the upper end, or a plain number."""
         if isinstance(self.marker, Number):
             return float(text)
         one = units.parse(with_unit(1.0, self._unit()), self.marker.unit)
@@ -366,7 +368,7 @@ class _Range:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Return a number and its unit as one text; the money sign leads: ``$3.2/h``."""
+    """Return a number with its unit as text; a dollar sign comes first: ``$3.2/h``."""
     number = f"{value:.{DIGITS}g}"
     return f"${number}{unit[1:]}" if unit.startswith("$") else f"{number} {unit}"
 

@@ -1,13 +1,13 @@
-"""Many scenarios that differ in a few settings: what they share is read and resolved once.
+"""Many scenarios that differ in a few settings, of which common parts are read once.
 
-A candidate is the scenario with some sections exchanged: a setting is put into its section, and
-only that section is read again. Look-ups and defaults are shared by all candidates that agree in
-what these follow from (`memo.shared`). Candidates with an unusual setting (a table, another
-overlay, a mistake within a section) are read as `load_scenario` reads them.
+A candidate is the scenario with some sections replaced: a setting is put into its section, and only
+that section is read again. Look-ups and defaults are shared by all candidates that agree in the
+sections they depend on (`memo.shared`). Candidates with an unusual setting (a table, another
+overlay, a mistake within a section) are read by `load_scenario`.
 
-The key of a scenario's contents is a hash of all that a prediction can depend on: its checked
-sections, which of their keys are given, the profiles and the model they name, and the version of
-plan with its own data. Where figures come from and the names that only people read are left out.
+The key of a scenario's contents is a hash of everything a prediction can depend on: its checked
+sections, which of their keys are stated, the profiles and the model they name, and the version of
+plan with its own data. Sources of figures and names for display are left out.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ from simulator.schema.scenario import Scenario
 from simulator.version import __version__
 
 MAX_TABLES: Final = 20_000
-"""Sections with settings in them that are kept for the next candidate."""
+"""Number of sections with settings that are cached."""
 _OVERLAY: Final[KeyPath] = ("calibration", "overlay")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting as it goes into a document."""
+    """A setting parsed for a document."""
 
     path: KeyPath
     document: Document
 
     @property
     def section(self) -> str:
-        """Name of the section it belongs to."""
+        """Name of the section of the setting."""
         return str(self.path[0])
 
 
@@ -95,7 +95,7 @@ def _setting(text: str) -> Setting | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A scenario, and the `key` of all contents its prediction depends on.
+    """A scenario, and the `key` of all contents that its prediction depends on.
 
     Two scenarios with the same key have the same prediction, even from different files.
     """
@@ -149,7 +149,7 @@ class CandidateReader(SettingsReader):
         )
 
     def less(self, keys: Sequence[KeyPath]) -> CandidateReader:
-        """Return a reader of the same scenario without some keys, wherever they are stated."""
+        """Return a reader of the same scenario without some keys, in all of its files."""
         found = CandidateReader.__new__(CandidateReader)
         chain = tuple(_less(document, keys) for document in self.chain)
         names = tuple(f"{'.'.join(map(str, key))}=" for key in keys)
@@ -168,7 +168,7 @@ class CandidateReader(SettingsReader):
         self._sound: tuple[Any, ...] = ()
 
     def _without_problems(self) -> UnresolvedScenario | None:
-        """Return the sections of the scenario itself; None if they have mistakes."""
+        """Return the sections of the scenario without settings; None if they have mistakes."""
         if self._problems:
             return None
         try:
@@ -178,12 +178,12 @@ class CandidateReader(SettingsReader):
         return None if problems else file
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """Return the scenario with these settings over its own, as `load_scenario` reads it.
+        """Return the scenario with these settings.
 
         Raises
         ------
         InputError, UnknownName, NotModelled
-            As `load_scenario` does.
+            In the same cases as `load_scenario`.
         """
         file = self._file(as_options(settings))
         scenario = to_scenario(file, self.default_name)
@@ -197,7 +197,7 @@ class CandidateReader(SettingsReader):
         Returns
         -------
         tuple
-            In the order of `candidates`; a mistake takes the place of its candidate.
+            In the order of `candidates`; an error replaces the scenario of its candidate.
         """
         return tuple(map(self._loaded_or_error, candidates))
 
@@ -207,7 +207,7 @@ class CandidateReader(SettingsReader):
         Raises
         ------
         InputError, UnknownName, NotModelled
-            As `load_scenario` does.
+            In the same cases as `load_scenario`.
         """
         return resolve(self._file(as_options(settings)), self.default_name)
 
@@ -233,7 +233,7 @@ class CandidateReader(SettingsReader):
         return Loaded(scenario=scenario, key=content_key(file))
 
     def _file(self, texts: Sequence[str]) -> UnresolvedScenario:
-        """Return the scenario with some settings, everything in it looked up and checked."""
+        """Return the scenario with some settings, looked up and checked."""
         file = self._exchanged(texts)
         if file is None:
             document, problems = self._joined(texts)
@@ -253,7 +253,7 @@ class CandidateReader(SettingsReader):
         return file
 
     def _exchanged(self, texts: Sequence[str]) -> UnresolvedScenario | None:
-        """Return the scenario with some sections exchanged; None if a setting is unusual."""
+        """Return the scenario with some sections replaced; None if a setting is unusual."""
         base = self._base
         if base is None:
             return None
@@ -291,7 +291,7 @@ class CandidateReader(SettingsReader):
         return replace(base, data=data, lines=lines, origins={**base.origins, **origins})
 
     def _table(self, name: str, texts: tuple[str, ...]) -> object:
-        """Return a section with settings in it; `BROKEN` if it has mistakes."""
+        """Return a section with settings; `BROKEN` if it has mistakes."""
         table = self._tables.get((name, *texts))
         if table is None:
             if len(self._tables) > MAX_TABLES:
@@ -306,7 +306,7 @@ class CandidateReader(SettingsReader):
 
     @property
     def axes(self) -> Axes | None:
-        """What its [sweep] section varies; None where it has none.
+        """Axes of its ``[sweep]`` section; None if it has none.
 
         Raises
         ------
@@ -319,7 +319,7 @@ class CandidateReader(SettingsReader):
 
     @property
     def goal(self) -> Goal | None:
-        """What its [goal] section looks for; None where it has none.
+        """Goal of its ``[goal]`` section; None if it has none.
 
         Raises
         ------
@@ -331,15 +331,15 @@ class CandidateReader(SettingsReader):
         return goal_of(self.document(), self.catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
+        """Return the valid names of a key such as ``hardware.machine``; empty for other keys."""
         return possible_names(key, self.catalogue)
 
     def given(self, key: str) -> object:
-        """What the scenario itself says at a dotted key; None where it says nothing."""
+        """Return the value that the scenario states for a dotted key; None if it states none."""
         return self._document.value(tuple(key.split(".")))
 
     def document(self) -> Document:
-        """Return all that its files and options say, without any settings; without mistakes."""
+        """Return the contents of its files and options, without settings and without mistakes."""
         if self._problems:
             raise InputError(self._problems)
         return self._document
@@ -356,9 +356,9 @@ def _less(document: Document, keys: Sequence[KeyPath]) -> Document:
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 _PROVENANCE: Final = frozenset({"source", "sources", "note"})
 _PEOPLE_READ: Final = frozenset({("data", "name"), ("calibration", "overlay")})
-"""Keys that change no figure: what a path leads to counts, not the path."""
+"""Keys that affect no figure; for a path, the contents of its file count."""
 _APART: Final = frozenset({"cli", "report", "importers", "probe", "hardware_profiles", "scenarios"})
-"""Folders of the package that ask for predictions or show them, and data that is looked up."""
+"""Folders of the package that only request or show predictions, and data that is looked up."""
 _CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
 
 
@@ -366,16 +366,16 @@ LOOKED_UP: Final = (
     *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
     "library_model",
 )
-"""What a scenario has that its sections only name."""
+"""Parts of a scenario that its sections only name."""
 
 
 def content_key(file: UnresolvedScenario) -> str:
-    """Return the hash of everything that the prediction of a scenario depends on but its seed.
+    """Return the hash of everything that the prediction of a scenario depends on, except its seed.
 
     Parameters
     ----------
     file : UnresolvedScenario
-        Without mistakes, everything looked up.
+        The scenario without mistakes, all names looked up.
 
     Returns
     -------
@@ -400,7 +400,7 @@ def content_key(file: UnresolvedScenario) -> str:
 def _of_section(name: str, section: Section) -> str:
     """Return the digest of a section: its values, and which keys are stated.
 
-    Defaults are other evidence than stated values.
+    A default has other evidence than the same value stated in the file.
     """
     fields = _fields(section).items()
     values = {key: value for key, value in fields if (name, key) not in _PEOPLE_READ}
@@ -421,7 +421,7 @@ def _digest(text: str) -> str:
 def model_version() -> str:
     """Return the version of plan with a digest of its own sources and data.
 
-    A checkout under development is another version after every change.
+    In a checkout it changes with every edit.
     """
     return f"{__version__}+{digest_of(_PACKAGE)}"
 
@@ -456,7 +456,7 @@ def _written(value: object) -> str:
 
 
 def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass
-    """Return the fields of an object but for where its figures come from."""
+    """Return the fields of an object as a dict, without the sources of its figures."""
     names = (field.name for field in fields(value))
     return {name: getattr(value, name) for name in names if name not in _PROVENANCE}
 
@@ -471,16 +471,16 @@ OF_ITS_MACHINE: Final[tuple[KeyPath, ...]] = (
     *(("hardware", name) for name in _FIGURES),
     ("cost", "price"),
 )
-"""What a scenario states of the machine that it names, and of no other."""
+"""Keys that describe the machine of the scenario and do not apply to another one."""
 
 
 class RentingReader(CandidateReader):
-    """Reads one scenario again and again; on another machine without what it states of its own.
+    """Reads one scenario repeatedly, on other machines without the keys for its own machine.
 
     Parameters
     ----------
     reader : CandidateReader
-        Of the scenario as it stands.
+        Reader of the unchanged scenario.
     """
 
     derived = CandidateReader.derived | {"_own", "_elsewhere"}
@@ -495,11 +495,11 @@ class RentingReader(CandidateReader):
         self._elsewhere = self.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """As `CandidateReader.read`."""
+        """Return the scenario with these settings, like `CandidateReader.read`."""
         return self._elsewhere.read(settings) if self._moves(settings) else super().read(settings)
 
     def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
-        """As `CandidateReader.without_uncertainty`."""
+        """Return the scenario with these settings, like `CandidateReader.without_uncertainty`."""
         moves = self._moves(settings)
         return (
             self._elsewhere.without_uncertainty(settings)
@@ -510,7 +510,7 @@ class RentingReader(CandidateReader):
     def read_without_uncertainty(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """As `CandidateReader.read_without_uncertainty`."""
+        """Read many scenarios, like `CandidateReader.read_without_uncertainty`."""
         moving = [self._moves(settings) for settings in candidates]
         pairs = list(zip(candidates, moving, strict=True))
         there = iter(

@@ -1,4 +1,4 @@
-"""The [goal] section of a scenario, or of a file of its own, as a goal."""
+"""The ``[goal]`` section of a scenario, or of a separate file, as a goal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECTION: Final[KeyPath] = ("goal",)
 def read_goal(
     path: Path | str, *, overrides: Sequence[str] = (), profiles: Sequence[Path] = ()
 ) -> Goal:
-    """Return the goal of a file: one with nothing but a [goal] section, or a scenario that has one.
+    """Return the goal of a scenario, or of a file with a ``[goal]`` section only.
 
     Parameters
     ----------
@@ -40,8 +40,7 @@ def read_goal(
     overrides : sequence of str
         ``goal.key=value``, applied in this order.
     profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones; they know the names of
-        accelerators.
+        Directories of hardware profiles, searched before the default ones.
 
     Raises
     ------
@@ -63,7 +62,7 @@ def read_goal(
 
 
 def goal_of(document: Document, catalogue: Catalogue) -> Goal | None:
-    """What the document's [goal] section looks for; None where it has none.
+    """Return the goal of the document's ``[goal]`` section; None if it has none.
 
     Raises
     ------
@@ -128,7 +127,7 @@ def _keys_at(document: Document, path: KeyPath) -> Iterator[tuple[KeyPath, str]]
 
 
 def _settings(document: Document, at: KeyPath) -> tuple[dict[str, Plain], list[Problem]]:
-    """Return the settings of a table, each checked by itself."""
+    """Return the settings of a table, each checked separately, and their problems."""
     settings, problems = dict[str, Plain](), []
     for path, key in _keys_at(document, at):
         value = document.value(path)
@@ -161,7 +160,7 @@ _CAPABILITIES: Final = (*(stack.value for stack in Stack), *(kind.value for kind
 
 
 def _limits(document: Document, section: GoalSection, catalogue: Catalogue) -> Iterator[Problem]:
-    """Yield names that nothing goes by, and a condition that is none."""
+    """Yield names in the limits that do not exist, and an invalid condition."""
     clouds = tuple(dict.fromkeys(name.split("/")[1] for name in catalogue.names("instance")))
     for number, cloud in enumerate(section.clouds):
         if cloud not in clouds:

@@ -1,4 +1,4 @@
-"""The [sweep] section of a scenario as the axes of a search."""
+"""The ``[sweep]`` section of a scenario as the axes of a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECTION: Final[KeyPath] = ("sweep",)
 
 
 def axes_of(document: Document, catalogue: Catalogue) -> Axes | None:
-    """What the document's [sweep] section varies; None where it has none.
+    """Return the axes of the document's ``[sweep]`` section; None if it has none.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def _points(document: Document, section: Axes) -> list[Problem]:
 def table_of_axes(
     document: Document, at: KeyPath, catalogue: Catalogue
 ) -> tuple[tuple[Axis, ...], list[Problem]]:
-    """Return the axes that a table at a path describes, and all mistakes in it.
+    """Return the axes of the table at a path, and all mistakes in it.
 
     A key may be quoted (``"input.workers" = ...``) or not (``input.workers = ...``).
     """
@@ -99,7 +99,7 @@ def flat_keys(table: Mapping[str, Any], at: KeyPath) -> Iterator[tuple[KeyPath, 
 def read_condition(
     document: Document, path: KeyPath, text: str
 ) -> tuple[Expression | None, list[Problem]]:
-    """Return a condition over metrics and keys of the scenario, and what is wrong with it."""
+    """Parse a condition over metrics and keys of the scenario; return it and its problems."""
     expression, problems = read_expression(document, path, text, settings=True)
     if expression is None or expression.is_condition:
         return expression, problems
@@ -110,7 +110,10 @@ def read_condition(
 def read_expression(
     document: Document, path: KeyPath, text: str, *, settings: bool
 ) -> tuple[Expression | None, list[Problem]]:
-    """Return an expression over metrics, with keys of the scenario where `settings`."""
+    """Parse an expression over metrics, and with `settings` over keys of the scenario too.
+
+    Return it and its problems; None if it is invalid.
+    """
     try:
         extra = setting_units() if settings else {}
         return parse_expression(text, extra_names=extra), []

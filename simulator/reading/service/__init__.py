@@ -1,1 +1,1 @@
-"""Files that describe a service: its engine, its load, and the figures fitted to engines."""
+"""Files that describe a service: its engine, its load, and the fitted figures of engines."""

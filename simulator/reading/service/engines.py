@@ -1,4 +1,4 @@
-"""Serving engines and the [serving] section: ``data/serving`` has the defaults of each version."""
+"""Serving engines and the ``[serving]`` section; ``data/serving`` has the defaults of versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FOLDER: Final = DATA / "serving"
 
 @cache
 def engine_names() -> tuple[str, ...]:
-    """Return engines whose rules are known, sorted."""
+    """Return the engines whose rules are known, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
@@ -54,9 +54,9 @@ def engine_file(name: str) -> EngineFile:
 
 
 def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
-    """Return the defaults of a version; of the newest known version by default.
+    """Return the defaults of a version; by default of the newest known version.
 
-    One older than all whose rules are known has those of the oldest.
+    A version older than all known ones has the defaults of the oldest.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
 
 
 def stands_in(file: EngineFile, wanted: str) -> str | None:
-    """Return the nearest known version, where `wanted` is older or newer than all of them."""
+    """Return the nearest known version for one older or newer than all of them, else None."""
     number, newest = version_number(wanted) or (), version_number(file.newest) or ()
     oldest = file.version[0].since
     if number < (version_number(oldest) or ()):
@@ -83,10 +83,7 @@ def stands_in(file: EngineFile, wanted: str) -> str | None:
 
 
 def device_of(version: EngineVersionTable, gpu: Gpu | None) -> EngineDeviceTable:
-    """Return the defaults on an accelerator.
-
-    The last entry whose memory it has; on cores the first.
-    """
+    """Return the defaults of a version on an accelerator, by its memory; on cores, the first."""
     if gpu is None:
         return version.device[0]
     fits = [
@@ -98,27 +95,27 @@ def device_of(version: EngineVersionTable, gpu: Gpu | None) -> EngineDeviceTable
 
 
 def cache_of(file: EngineFile, weights: Precision) -> Precision:
-    """Return the number format of keys and values that an engine chooses for these weights."""
+    """Return the KV-cache precision that an engine chooses for these weights."""
     narrow = weights.bytes_per_element <= Precision.FP8.bytes_per_element
     return file.narrow_cache if narrow else Precision.BF16
 
 
 def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu | None) -> Serving:
-    """Return an engine on one accelerator, or on cores, with all settings left to it.
+    """Return an engine on one accelerator, or on cores, with all settings at their defaults.
 
     Parameters
     ----------
     file : EngineFile
         The file of the engine.
     wanted : str or None
-        Its version; the newest one known where none is given.
+        Version of the engine; None: the newest known one.
     gpu : Gpu or None
-        The accelerator, by whose memory defaults differ; None: cores, which record no graphs.
+        The accelerator, on whose memory defaults depend; None: cores, which record no graphs.
 
     Raises
     ------
     PlanError
-        As `version_of` does, or if the engine does not run on cores.
+        If `wanted` is not a version, or the engine does not run on cores.
     """
     if gpu is None and not file.cores:
         msg = "runs on accelerators alone"
@@ -162,15 +159,13 @@ def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) 
 
 
 DRAFT: Final = 0.03
-"""Time and weights of a guess over those of the model, where the file does not say.
-
-A guess, 2026-11-23: one layer more, as multi-token prediction and EAGLE have it, of some 30 to 60.
-"""
+"""Default time and weights of a guess over those of the model. A guess, 2026-11-23: one more layer,
+as in multi-token prediction and EAGLE, of some 30 to 60."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """`count` machines, of each of which `gpus` accelerators are used."""
+    """`count` machines, with `gpus` accelerators used on each."""
 
     host: Host
     gpus: int
@@ -178,16 +173,16 @@ class Devices:
 
     @property
     def total(self) -> int:
-        """Accelerators that are used."""
+        """Number of accelerators used."""
         return self.gpus * self.count
 
     def room(self, tensor: int) -> int:
-        """Return the replicas of `tensor` accelerators of one machine that there is room for."""
+        """Return the number of replicas of `tensor` accelerators each, none across machines."""
         return self.gpus // tensor * self.count
 
 
 def serving_of(given: Serving, usual: Serving, devices: Devices) -> Serving:
-    """Return the engine with all its settings: those that are given, else its defaults, `usual`."""
+    """Return the serving settings: those that are stated, else the defaults `usual`."""
     most = _stated(given, "max_batched_tokens", usual.max_batched_tokens)
     prefill = _prefill(given, most)
     cache = cache_of(engine_file(given.engine), given.weights)
@@ -220,7 +215,7 @@ def _stated(table: Section, name: str, default: Any) -> Any:  # noqa: ANN401 - o
 
 
 def _of_all_groups(one: Serving) -> Serving:
-    """Return limits of a replica where those of the engine are for each of its attention groups."""
+    """Return the settings with limits per attention group converted to limits per replica."""
     shared = engine_file(one.engine).groups_share_limits
     groups = 1 if shared else one.attention_groups
     return replace(
@@ -247,7 +242,7 @@ def _prefill(given: Serving, most: int) -> Prefill | None:
 
 
 def _speculation(given: Serving) -> Speculation | None:
-    """Return accepted tokens, also where the share of right guesses is given."""
+    """Return the speculation with accepted tokens, also if the share of right guesses is stated."""
     said = given.speculation
     if said is None:
         return None
@@ -259,7 +254,7 @@ def _speculation(given: Serving) -> Speculation | None:
 
 
 def autoscaling_of(given: Serving, devices: Devices) -> Autoscaling | None:
-    """Return the rules of autoscaling in whole machines of replicas."""
+    """Return the rules of autoscaling, with replicas in whole machines."""
     rules, together = given.autoscaling, devices.gpus // given.tensor
     if rules is None or not together:
         return None
@@ -274,7 +269,7 @@ def autoscaling_of(given: Serving, devices: Devices) -> Autoscaling | None:
 def serving_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """Check the settings: replicas without room, bounds that contradict each other."""
+    """Yield invalid settings: replicas that do not fit, limits that contradict each other."""
     yield from replicas_problems(given, found, devices, document)
     if given.states("max_sequences") and given.max_sequences > found.max_batched_tokens:
         hint = (
@@ -291,7 +286,7 @@ def serving_problems(
 def replicas_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """Return true if all replicas have room on the machines."""
+    """Yield a problem if the replicas do not fit on the machines."""
     most = devices.room(given.tensor)
     if devices.gpus > max(1, devices.host.gpu_count):
         hint = f"{devices.host.name} has {devices.host.gpu_count}"
@@ -312,7 +307,7 @@ def replicas_problems(
 def _prefill_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """Return true if replicas for prompts have room in addition to the others."""
+    """Yield a problem if the replicas for prompts do not fit next to the others."""
     before, path = found.prefill, ("serving", "prefill")
     if before is None:
         return
@@ -343,7 +338,7 @@ def _speculation_problems(given: Serving, document: Document) -> Iterator[Proble
 
 
 def _scaling_problems(given: Serving, most: int, document: Document) -> Iterator[Problem]:
-    """Return true if the bounds of autoscaling lie within what there is."""
+    """Yield a problem for each bound of autoscaling that exceeds the number of replicas."""
     rules = given.autoscaling
     if rules is None:
         return
@@ -360,9 +355,9 @@ def _scaling_problems(given: Serving, most: int, document: Document) -> Iterator
 def serving_notes(
     given: Serving, found: Serving, component: tuple[float, Source]
 ) -> Iterator[Assumption]:
-    """Return assumptions about the forward pass, and the settings left to the engine.
+    """Yield assumptions about the forward pass, and the engine's defaults.
 
-    `uncertainty` is the standard deviation of the logarithm of that, and what says so.
+    `component` is the standard deviation of the logarithm of a forward pass, and its source.
     """
     off, why = component
     yield Assumption(what="model error of a forward pass", value=either_way(off), source=why)
@@ -393,7 +388,7 @@ def serving_notes(
 
 
 def version_notes(given: Serving, found: Serving) -> Iterator[Assumption]:
-    """Return the version whose rules are assumed, where none is named."""
+    """Yield the assumed version of the engine if none is stated."""
     if given.version is None:
         version = f"{found.rules.name} {found.rules.version}"
         yield Assumption(
@@ -404,7 +399,7 @@ def version_notes(given: Serving, found: Serving) -> Iterator[Assumption]:
 
 
 def latent_notes(given: Serving, found: Service) -> Iterator[Assumption]:
-    """Return the assumption that every accelerator keeps the whole latent cache."""
+    """Yield the assumption that every accelerator holds the whole latent cache."""
     model, tensor = found.model, found.serving.tensor
     latent = isinstance(model, Transformer) and model.latent is not None
     if latent and tensor > 1 and not given.states("attention_groups"):
@@ -416,15 +411,12 @@ def latent_notes(given: Serving, found: Service) -> Iterator[Assumption]:
 
 
 def nearest_version(given: Serving) -> str | None:
-    """Return the version whose rules are used for an unknown one.
-
-    None where none has to.
-    """
+    """Return the version whose rules are used for an unknown one; None if it is known."""
     return None if given.version is None else stands_in(engine_file(given.engine), given.version)
 
 
 def unknown_version(service: Service, given: Serving) -> Service:
-    """Add the uncertainty of an unknown engine version to a service, and the caution."""
+    """Add the uncertainty of an unknown engine version and a caution to a service."""
     caution = _version_caution(service, given)
     if caution is None:
         return service
@@ -439,7 +431,7 @@ def unknown_version(service: Service, given: Serving) -> Service:
 
 
 def _version_caution(service: Service, given: Serving) -> str | None:
-    """Return a warning about an engine version without known rules; None where they are known."""
+    """Return a warning about an engine version with unknown rules; None if they are known."""
     nearest = nearest_version(given)
     if nearest is not None:
         return (
@@ -458,7 +450,7 @@ def _version_caution(service: Service, given: Serving) -> str | None:
 
 
 def guessed_notes(given: Serving) -> Iterator[Assumption]:
-    """Return guessed defaults of settings that the file uses."""
+    """Yield guessed defaults of the settings in use."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     if given.autoscaling is not None and not given.autoscaling.states("delay"):
         yield Assumption(

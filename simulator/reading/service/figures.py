@@ -1,7 +1,7 @@
 """Fitted figures of engines that serve language models: ``data/forward_pass.toml``.
 
 Figures of older versions of an engine on an architecture are in ``data/forward_pass_earlier.toml``
-and win there.
+and take precedence there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
 
 
 def version_number(text: str) -> tuple[int, ...] | None:
-    """Return a version as numbers that compare; None if it is none."""
+    """Return a version as a tuple of integers; None if it is not a version."""
     found = _VERSION.fullmatch(text.strip().lower())
     return None if found is None else tuple(int(part) for part in found[1].split("."))
 
@@ -47,51 +47,51 @@ EARLIER: Final = PATH.with_name("forward_pass_earlier.toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFigure:
-    """One figure."""
+    """One fitted figure."""
 
     value: NumberOrZeroField
-    """What holds."""
+    """Fitted value."""
     source: TextField
-    """Key of what it rests on."""
+    """Key of its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFile:
-    """The file: `figures` of all engines, and those of each by its name."""
+    """The file of fitted figures: `figures` of all engines, and those of each engine."""
 
     architectures: list[TextField]
-    """Of the accelerators whose runs figures were fitted to."""
+    """Architectures of the accelerators in the fitted runs."""
     sources: dict[str, Source]
-    """By key."""
+    """Sources by key."""
     figures: dict[str, ServingFigure]
-    """Of all engines."""
+    """Figures of all engines."""
     deviations: dict[str, ServingFigure]
     """Standard deviations of the logarithm: of the forward pass (on accelerators of other
     architectures, with other software than CUDA, on cores, and with versions of an engine that
 unknown versions of an and of what a request takes outside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
-    """Of each engine."""
+    """Figures of each engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierTable:
-    """Figures of older versions of an engine on an architecture, where they differ from today's."""
+    """Figures of older versions of an engine on an architecture, that differ from current ones."""
 
     engine: TextField
-    """Its name."""
+    """Name of the engine."""
     before: TextField
-    """The version from which on this no longer holds."""
+    """First version to which these figures no longer apply."""
     architecture: TextField
-    """Of the accelerators."""
+    """Architecture of the accelerators."""
     shared_reads: bool
-    """Whether keys and values that several heads share are read once for all of them."""
+    """Whether the KV cache that several heads share is read once for all of them."""
     deviation: ServingFigure
     """Standard deviation of the logarithm of the forward pass."""
     figures: dict[str, ServingFigure]
-    """Those that differ from the engine's of today."""
+    """Figures that differ from the current ones of the engine."""
 
     def covers(self, engine: str, version: str | None) -> bool:
-        """Return true if it holds for a version of an engine, on any accelerator."""
+        """Return whether it applies to a version of an engine, on any accelerator."""
         number = None if version is None else version_number(version)
         older = number is not None and number < (version_number(self.before) or ())
         return older and engine == self.engine
@@ -102,29 +102,29 @@ class EarlierFile:
     """The file of older versions."""
 
     sources: dict[str, Source]
-    """By key."""
+    """Sources by key."""
     earlier: list[EarlierTable]
-    """One for each engine, versions and architecture."""
+    """Entries by engine, versions and architecture."""
 
 
 def engines() -> tuple[str, ...]:
-    """Return engines that figures were fitted to, sorted."""
+    """Return the engines with fitted figures, sorted."""
     return tuple(sorted(serving_file().engine))
 
 
 def serving_figures(
     engine: str, file: ServingFile | None = None, earlier: EarlierTable | None = None
 ) -> ServingFigures:
-    """Return an engine's figures; without measurements, the geometric mean of the others.
+    """Return the figures of an engine; if it was not measured, the geometric mean of the others.
 
     Parameters
     ----------
     engine : str
-        Its name, such as ``vllm``.
+        Name of the engine, such as ``vllm``.
     file : ServingFile, optional
-        Other figures than those that ship.
+        Figures to use instead of those that ship.
     earlier : EarlierTable, optional
-        What an older version reached where it differs.
+        Figures of an older version that differ from the current ones.
     """
     file = serving_file() if file is None else file
     own = file.engine.get(engine)
@@ -140,9 +140,9 @@ def serving_figures(
 
 
 def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigures:
-    """Return an engine's figures on cores, from its `figures` on accelerators.
+    """Return the figures of an engine on cores, from its `figures` on accelerators.
 
-    Weights, keys and values are read at the share of the memory's rate that cores reach.
+    Weights and KV cache are read at the fraction of the memory bandwidth that cores reach.
     """
     share, source = units.memory_share, units.memory_source
     sources = {**figures.sources, "stream": source, "cache": source}
@@ -150,7 +150,7 @@ def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigu
 
 
 def products_on_cores(units: VectorUnits) -> ProductFigures:
-    """Return the figures of products on cores: the share of their peak at any size."""
+    """Return the figures of matrix products on cores: a fraction of the peak at any size."""
     return ProductFigures(
         share16=units.share,
         share=units.share,
@@ -174,13 +174,13 @@ def figures_at(
     Parameters
     ----------
     engine : str
-        Its name, such as ``vllm``.
+        Name of the engine, such as ``vllm``.
     version : str or None
-        The newest where none is given, or where it is not a number.
+        Version of the engine; the newest if None or not a number.
     gpu : Gpu or None
         The accelerator.
     file : ServingFile, optional
-        Other figures than those that ship, of today's version.
+        Figures of the current version to use instead of those that ship.
     """
     return serving_figures(engine, file, _earlier(engine, version, gpu))
 
@@ -188,7 +188,7 @@ def figures_at(
 def earlier_deviation(
     engine: str, version: str | None, gpu: Gpu | None
 ) -> tuple[float, Source] | None:
-    """Return the deviation of an older version's forward pass; None where today's figures hold."""
+    """Return the deviation of an older version's forward pass, and its source; None if current."""
     table = _earlier(engine, version, gpu)
     if table is None:
         return None
@@ -202,7 +202,7 @@ def _earlier(engine: str, version: str | None, gpu: Gpu | None) -> EarlierTable 
 
 
 def measured_elsewhere(engine: str, version: str | None, gpu: Gpu | None) -> tuple[str, ...]:
-    """Return architectures with other figures for a version than today's, if `gpu` has none."""
+    """Return architectures with other figures for an older version, if `gpu` has none."""
     if _earlier(engine, version, gpu) is not None:
         return ()
     tables = earlier_file().earlier
@@ -220,9 +220,9 @@ def deviation(name: str) -> tuple[float, Source]:
     Returns
     -------
     float
-        Standard deviation of its logarithm for a model that no figure was fitted to.
+        Standard deviation of its logarithm for a model to which no figure was fitted.
     Source
-        Where it comes from.
+        Source of the deviation.
     """
     file = serving_file()
     found = file.deviations[name]
@@ -232,8 +232,8 @@ def deviation(name: str) -> tuple[float, Source]:
 def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
     """Return the name of the forward pass's deviation on an accelerator.
 
-    Figures are fitted to clients that wait for their answers; `offline` all requests are there from
-    the start.
+    Figures are fitted to clients that wait for their answers; with `offline`, all requests arrive
+    at the start.
     """
     if gpu is None:
         return "cores"
@@ -259,25 +259,22 @@ def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenFile:
-    """Figures as fitted without each model."""
+    """Figures fitted without the runs of each model."""
 
     without: dict[str, dict[str, NumberOrZeroField]]
-    """Values by the model that was left out, and by their place in the file of figures."""
+    """Values by the model that was left out, and by their key in the file of figures."""
 
 
 @cache
 def file_without(model: str) -> ServingFile:
-    """Return the figures that ship, as fitted without the runs of a model.
-
-    Those that ship where it has none.
-    """
+    """Return the figures fitted without the runs of a model; those that ship if it has no runs."""
     unseen = check(UnseenFile, read_document(UNSEEN))
     values = {name: float(value) for name, value in unseen.without.get(model, {}).items()}
     return with_values(serving_file(), values)
 
 
 def unseen(service: Service, model: str) -> Service:
-    """Return the service with figures that the runs of its model, by name, had no part in."""
+    """Return the service with figures that were fitted without the runs of a model."""
     if service.figures is None:
         return service
     serving, gpu = service.serving, service.group.host.gpu
@@ -319,19 +316,19 @@ def calibrated(service: Service, factors: ServiceFactors) -> Service:
 
 
 def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
-    """Return the figures of products on an accelerator, as in training with compiled kernels.
+    """Return the figures of matrix products, as in training with compiled kernels.
 
     Parameters
     ----------
     gpu : Gpu
-        Its profile.
+        The accelerator.
     weights : Precision
         Number format of the weights.
 
     Returns
     -------
     Kernels or None
-        None where nothing is known of its architecture and of none like it.
+        None if neither its architecture nor a similar one is known.
     """
     software = Software(framework=ANY, compile=True, fused_attention=True)
     return kernels(gpu, Use(software=software, precision=weights, summed_in=weights))

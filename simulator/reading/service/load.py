@@ -1,7 +1,7 @@
-"""The [load] section as the requests of a service: arrivals, lengths, traces, traffic, inputs.
+"""The ``[load]`` section as the requests of a service: arrivals, lengths, traces, traffic, inputs.
 
-Requests of a trace are recorded in a CSV file. The job that reads what requests hold from a store
-writes their answers back.
+Requests of a trace are recorded in a CSV file. The job that reads the inputs of requests from a
+store writes the answers back.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ CLOCKED: Final = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
 def read_requests(path: Path) -> Trace:
-    """Return a trace in the order of its arrivals, which begin at 0.
+    """Read a trace, in the order of its arrivals, which start at 0.
 
     Parameters
     ----------
     path : pathlib.Path
-        A CSV file with the columns `OWN`, or `CLOCKED`, whose times are of a clock.
+        A CSV file with the columns `OWN`, or `CLOCKED`, whose times are dates.
 
     Raises
     ------
     InputError
-        With all its mistakes: columns that are missing, times that are not numbers or go back,
-        lengths that are not whole numbers of at least one token.
+        With all its mistakes: missing columns, times that are not numbers or decrease, lengths that
+        are not whole numbers of at least one token.
     """
     table = read_table(path)
     names = CLOCKED if set(CLOCKED) <= set(table.columns) else OWN
@@ -95,7 +95,7 @@ def _wrong_times(table: Table, name: str, times: list[float]) -> Iterator[Proble
 
 
 def moment(text: str) -> float:
-    """Return seconds, from a number or a date with a time of day; not a number if it is neither.
+    """Return seconds, from a number or a date with a time of day; NaN for any other text.
 
     Examples
     --------
@@ -125,28 +125,28 @@ def _tokens(table: Table, line: Line, name: str, problems: list[Problem]) -> int
 
 
 TEXT: Final = 4.0
-"""Bytes of text for each token: 3.94 characters of English (The Llama 3 Herd of Models, 2024,
-section 3.2)."""
+"""Bytes of text per token: 3.94 characters of English (The Llama 3 Herd of Models, 2024, section
+3.2)."""
 STREAMED: Final = 300.0
-"""Bytes that bring a client one token: an event of its own with its JSON around it. A guess,
-2026-11-24, by the chunks of OpenAI's interface, which serving engines follow."""
+"""Bytes of a streamed token: an event with its JSON. A guess, 2026-11-24, by the chunks of OpenAI's
+interface, which serving engines follow."""
 ANSWER: Final = 1000.0
-"""Bytes of the answer of a model that answers in one pass, with its head. A guess, 2026-11-24."""
+"""Bytes of the answer of a model that answers in one pass, with its header. A guess, 2026-11-24."""
 
 
 def traffic_of(given: LoadSection, load: Load, one_pass: Model | None) -> Traffic:
-    """Return bytes for each token of a prompt and of an answer; what is given wins.
+    """Return the bytes per token of a prompt and of an answer: as stated, else by default.
 
-    Requests that are all there from the start come from no client.
+    Requests that all arrive at the start have no clients and no traffic.
 
     Parameters
     ----------
     given : LoadSection
         The section.
     load : Load
-        The same, read.
+        The load of the section.
     one_pass : Model or None
-        The model, where it answers in one pass: its clients send what it takes in.
+        The model, if it answers in one pass: its clients send its input.
     """
     if given.arrivals is Arrivals.AT_ONCE:
         return Traffic()
@@ -159,7 +159,7 @@ def traffic_of(given: LoadSection, load: Load, one_pass: Model | None) -> Traffi
 
 
 def traffic_notes(given: LoadSection, load: Load, one_pass: Model | None) -> Iterator[Assumption]:
-    """Return assumptions about the bytes of requests and answers that the file does not state."""
+    """Yield assumptions about the bytes of requests and answers that are not stated."""
     if given.arrivals is Arrivals.AT_ONCE:
         return
     guess = Source(reference="a guess", date="2026-11-24", verified=False)
@@ -196,7 +196,7 @@ _NEEDS: Final = {
     Arrivals.AT_ONCE: ("requests", "prompt", "output"),
     Arrivals.TRACE: ("trace",),
 }
-"""Keys that each kind of arrivals needs."""
+"""Required keys of each kind of arrivals."""
 _EXAMPLES: Final = {
     "concurrency": "32",
     "rate": "10 /s",
@@ -208,14 +208,14 @@ _EXAMPLES: Final = {
     "per_user": "20 /day",
     "users": "1000",
 }
-"""Values of keys that are missing, as they may be written."""
+"""Example values of required keys, for hints."""
 STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMERAS)
 """Arrivals at one rate without end."""
 _LENGTHS: Final = ("prompt", "output")
 _PEOPLE: Final = ("users", "per_user")
 """Keys that replace a rate."""
 _BYTES: Final = ("request_bytes", "answer_bytes")
-"""Keys of what clients send and get."""
+"""Keys of the sizes of requests and answers."""
 _MAY: Final = {
     Arrivals.CLOSED: ("think", "users", *_BYTES),
     Arrivals.POISSON: (*_PEOPLE, *_BYTES),
@@ -226,27 +226,25 @@ _MAY: Final = {
     Arrivals.AT_ONCE: ("inputs",),
     Arrivals.TRACE: _BYTES,
 }
-"""Further keys that apply to a kind of arrivals."""
+"""Optional keys of each kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
     *("think", "curve", "period", "cameras", "frame_rate", "samples", "inputs", *_PEOPLE, *_BYTES),
 )
-"""Keys that mean something with some kinds of arrivals only."""
+"""Keys that apply to some kinds of arrivals only."""
 DAY: Final = 24.0 * HOUR
 OFFICE: Final = (
     *(0.10, 0.08, 0.06, 0.06, 0.08, 0.12, 0.20, 0.40, 0.70, 0.90, 1.00, 0.95),
     *(0.85, 0.90, 0.95, 0.90, 0.80, 0.60, 0.45, 0.35, 0.30, 0.25, 0.20, 0.15),
 )
-"""The rate of each hour of a day over that of the busiest: people of one time zone at work.
-
-A guess, 2026-11-23; a log of one's own is better.
-"""
+"""Rate of each hour of a day over that of the busiest, for users of one time zone at work. A guess,
+2026-11-23; your own log is better."""
 
 
 def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bool:
-    """Return true if a key of a [load] table was meant for arrivals of a kind.
+    """Return whether a key of a ``[load]`` table applies to this kind of arrivals.
 
-    Users with a rate of their own are not those of a closed loop.
+    `users` who send at a stated rate do not apply to closed-loop arrivals.
     """
     if key == "users" and "per_user" in given and kind is Arrivals.CLOSED:
         return False
@@ -257,7 +255,7 @@ def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bo
 def load_problems(
     given: LoadSection, document: Document, *, one_pass: bool = False
 ) -> Iterator[Problem]:
-    """Return keys that its arrivals lack, and those that mean nothing with them.
+    """Yield required keys that are missing, and keys that do not apply to the arrivals.
 
     Requests to a model that answers in one pass have samples instead of lengths.
     """
@@ -285,7 +283,10 @@ def load_problems(
 
 
 def _lacking(given: LoadSection, needs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that the arrivals need, where users replace a rate."""
+    """Return the required keys; `users` replaces a rate or concurrency.
+
+    `needs` are the required keys without users.
+    """
     if given.users is None and given.per_user is None:
         return needs
     people = {"rate": _PEOPLE, "concurrency": ("users",)}
@@ -293,7 +294,7 @@ def _lacking(given: LoadSection, needs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def load_notes(given: LoadSection) -> Iterator[Assumption]:
-    """Return the guessed defaults of a load."""
+    """Yield the guessed defaults of a load."""
     if given.arrivals is Arrivals.DAILY and given.curve is None:
         source = Source(reference="a guess", date="2026-11-23", verified=False)
         what = "how the load changes over the day (load.curve not given)"
@@ -320,7 +321,10 @@ def load_of(given: LoadSection, document: Document, one_pass: Model | None = Non
 def _load(
     given: LoadSection, ways: ClosedLoop | OpenLoop | RateCurve | Trace, *, one_pass: bool
 ) -> Load:
-    """Return the load without its bytes."""
+    """Return the load without traffic.
+
+    `ways` is the process of its arrivals.
+    """
     if one_pass:
         # A sample is a token of a prompt, and the answer is one token: see Serving.
         samples = given.samples or 1
@@ -394,22 +398,22 @@ _KEYS: Final = {
 
 
 def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scenario | None:
-    """Return the job that reads the requests of a service; None where they are there already.
+    """Return the job that reads the inputs of requests; None if requests contain them.
 
     Parameters
     ----------
     file : ServiceFile
-        The service; requests are samples, each of a machine's readers is a worker, and answers
-        are what it writes.
+        The service. Its requests are the samples, the readers of a machine its workers, and the
+        answers its output.
     document : Document
-        What it says and where.
+        The document of the service.
     known : Catalogue
-        Machines and stores.
+        Profiles of machines and stores.
 
     Raises
     ------
     InputError
-        If the store is none, or cannot be reached from the machines.
+        If the store does not exist, or cannot be reached from the machines.
     """
     inputs = file.load.inputs
     if inputs is None:
@@ -431,7 +435,7 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
 
 
 def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
-    """Return the bytes written for a mean answer [B]."""
+    """Return the size of a mean answer that is written to the store [B]."""
     if inputs.answers is not None:
         return inputs.answers
     return 0.0 if load.output is None else TEXT * load.output.tokens
@@ -439,7 +443,7 @@ def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """Settings that decide how requests are read and answers written."""
+    """Settings of the job that reads requests and writes answers."""
 
     origin: str
     machine: str

@@ -35,20 +35,17 @@ ON_GPU: Final = 0.35
 ON_CORES: Final = 0.6
 MEASURED: Final = 0.1
 """Standard deviations of the logarithm of a batch's time: computed on an accelerator, on cores, or
-measured.
-
-Guesses, 2026-11-23: no measured batches of inference ship.
-"""
+measured. Guesses, 2026-11-23: no measured batches of inference ship."""
 OVERHEAD: Final = 1e-3
 """Time of a request in addition to its batch [s]. A guess, 2026-11-23."""
 CONTEXT: Final = parse("0.9 GiB", BYTE)
-"""Memory of the driver's context with all kernels [B], as of training: data/kernels/shared.toml."""
+"""Memory of the driver's context with all kernels [B], as in training: data/kernels/shared.toml."""
 _PATH: Final = DATA / "processors.toml"
 _OF_TOKENS: Final = (
     *("cache", "max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
     *("graph_memory", "chunked_prefill", "expert_parallel", "speculation", "prefill"),
 )
-"""Settings of engines that write tokens."""
+"""Settings of engines that generate tokens."""
 _OF_BATCHES: Final = (
     *("max_batch", "queue_delay", "preferred_batches", "static_batches", "host_time"),
 )
@@ -66,14 +63,14 @@ def precision_of(given: Serving, host: Host) -> Precision:
 
 
 def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalogue) -> OnePass:
-    """Return the model on its machine, as a job that infers.
+    """Return the model on its machine, as an inference job.
 
     Raises
     ------
     InputError
-        If the model, or its precision there, is none.
+        If the model, or its precision on the machine, is invalid.
     NotModelled
-        If nothing is known of the machine's cores.
+        If the arithmetic rate of the machine's cores is unknown.
     """
     given = file.serving or Serving()
     model = {key: document.data["model"][key] for key in document.data["model"]}
@@ -103,7 +100,7 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
 
 
 def _own(problem: Problem, document: Document) -> Problem:
-    """Return a mistake of the job as one of the service that it was made from."""
+    """Convert a problem of the job to one of the service that it was made from."""
     if problem.key is None:
         return problem
     path = _KEYS.get(problem.key, tuple(problem.key.split(".")))
@@ -111,14 +108,14 @@ def _own(problem: Problem, document: Document) -> Problem:
 
 
 def uncertainty_of(one: OnePass) -> float:
-    """Return standard deviation of the logarithm of a batch's time."""
+    """Return the standard deviation of the logarithm of a batch's time."""
     if one.job.job.step_times is not None:
         return MEASURED
     return ON_GPU if one.job.cluster.trainers.host.gpu is not None else ON_CORES
 
 
 def batching_of(given: Serving, devices: Devices) -> Serving:
-    """Return the batcher with its settings; each device is a replica."""
+    """Return the batcher with all its settings; each device is a replica."""
     file, gpu = engine_file(TRITON), devices.host.gpu
     version = version_of(file, given.version)
     most = given.max_batch or version.device[0].max_batched_tokens
@@ -149,7 +146,7 @@ def batching_of(given: Serving, devices: Devices) -> Serving:
 def one_pass_problems(
     file: ServiceFile, serving: Serving, host: Host, document: Document
 ) -> Iterator[Problem]:
-    """Return settings of other engines, limits of tokens, batches that cannot be."""
+    """Yield settings of other engines, limits of tokens, and invalid batch sizes."""
     given = file.serving or Serving()
     for name in _OF_TOKENS:
         if given.states(name):
@@ -176,7 +173,7 @@ def one_pass_problems(
 def _size_problems(
     given: Serving, samples: int, serving: Serving, document: Document
 ) -> Iterator[Problem]:
-    """Return batches that cannot be."""
+    """Yield invalid batch sizes."""
     most = serving.max_batched_tokens
     if samples > most:
         hint = f"a batch has {most} at most (serving.max_batch), and no request is split"
@@ -191,7 +188,7 @@ def _size_problems(
 
 
 def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
-    """Return settings of batches where tokens are written."""
+    """Yield settings of batches for a model that generates tokens."""
     for name in _OF_BATCHES:
         if given.states(name):
             message = "means nothing for a model that writes tokens"
@@ -199,7 +196,7 @@ def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
 
 
 def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[Assumption]:
-    """Return the assumptions of the prediction."""
+    """Yield the assumptions of the prediction."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     what = "model error of a batch's time"
     yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)

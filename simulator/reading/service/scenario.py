@@ -1,8 +1,9 @@
-"""Services: from a file with ``mode = "serve"`` to a `Service`, and variants of it.
+"""Services: conversion of a file with ``mode = "serve"`` to a `Service`, and variants of it.
 
-Arrivals may be others than a file's own, given by an option or by a file that extends it. Keys that
-only the former ones need, such as a rate, are left out then. Variants are written like
-``load.rate=1 /s,2 /s`` or ``serving.tensor=1,2,4``.
+An option or an extending file may change the kind of arrivals. Keys that only the former kind
+needs, such as a rate, are then left out.
+
+Variants are written like ``load.rate=1 /s,2 /s`` or ``serving.tensor=1,2,4``.
 """
 
 from __future__ import annotations
@@ -87,9 +88,10 @@ from simulator.schema.transformers import Transformer
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
-"""Families of models that write token after token."""
+"""Families of models that generate tokens."""
 _ONE: Final = {"hardware.count": 1}
-"""A candidate is one machine with all its accelerators; how many are needed is found out."""
+"""Settings of all candidates: one machine with all its accelerators; the number follows from the
+load."""
 
 
 class ServiceReader(SettingsReader):
@@ -98,20 +100,20 @@ class ServiceReader(SettingsReader):
     table = ServiceFile
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
-        """Return the service with these settings over its own.
+        """Return the service with these settings.
 
         Raises
         ------
         InputError
             With all mistakes at once.
         NotModelled
-            If nothing is known of its accelerators.
+            If the rates of its accelerators are unknown.
         """
         document = self.document(as_options(settings))
         return _Draft(document, self.catalogue, self.default_name).service()
 
     def candidates(self) -> tuple[dict[str, Plain], ...]:
-        """Return settings of every machine and way to lie on it that its [goal] allows.
+        """Return the settings of every machine and layout of replicas that its ``[goal]`` allows.
 
         Raises
         ------
@@ -129,10 +131,7 @@ class ServiceReader(SettingsReader):
         )
 
     def _gpus(self, machine: str) -> int:
-        """Return accelerators of a machine, or the one device that all its cores are.
-
-        One where it is not known, whose mistake is reported later.
-        """
+        """Return the number of accelerators of a machine; 1 without any, or if it is unknown."""
         try:
             return max(1, self.catalogue.host(machine).gpu_count)
         except PlanError:
@@ -141,7 +140,7 @@ class ServiceReader(SettingsReader):
     def _machines(
         self, goal: ServiceGoal, file: ServiceFile, document: Document
     ) -> tuple[str, ...]:
-        """Return the machines a goal names."""
+        """Return the machines that a goal names."""
         known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
         found = dict[str, None]()
         for number, name in enumerate(goal.machines or [file.hardware.machine]):
@@ -153,7 +152,7 @@ class ServiceReader(SettingsReader):
         return tuple(found)
 
     def document(self, options: Sequence[str] = ()) -> Document:
-        """Return all that its files and options say."""
+        """Return the contents of its files and options."""
         document, problems = self._joined(options)
         if problems:
             raise InputError(problems)
@@ -161,7 +160,7 @@ class ServiceReader(SettingsReader):
 
 
 def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
-    """Return settings of every way to buy the machines that a goal names."""
+    """Yield the settings of every way to buy machines that a goal names."""
     if not goal.purchase:
         yield {}
     for purchase in goal.purchase:
@@ -169,7 +168,7 @@ def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
 
 
 def _ways(goal: ServiceGoal, serving: Serving, gpus: int) -> Iterator[dict[str, Plain]]:
-    """Return settings of every way in which replicas lie on a machine of `gpus` accelerators."""
+    """Yield the settings of every layout of replicas on a machine of `gpus` accelerators."""
     if serving.engine == TRITON:
         yield {}
         return
@@ -191,7 +190,7 @@ def _ways(goal: ServiceGoal, serving: Serving, gpus: int) -> Iterator[dict[str, 
 
 @dataclass(frozen=True, kw_only=False)
 class _Draft:
-    """A document of a service, everything in it looked up when first asked for."""
+    """A document of a service, whose parts are looked up on first use."""
 
     document: Document
     catalogue: Catalogue
@@ -262,7 +261,7 @@ class _Draft:
 
     @property
     def is_owned(self) -> bool:
-        """True if the machines are bought; a price that is stated is rent."""
+        """True if the machines are bought; a stated price is a rent."""
         cost = self.file.cost
         return cost is not None and cost.purchase is Purchase.OWNED and cost.price is None
 
@@ -273,7 +272,7 @@ class _Draft:
         return electricity(self.document, given, owned=self.is_owned)
 
     def _notes(self, found: Service) -> Iterator[Assumption]:
-        """Return assumptions about the engine and the forward pass."""
+        """Yield assumptions about the engine and the forward pass."""
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
@@ -293,7 +292,7 @@ class _Draft:
         return earlier or deviation(deviation_on(gpu, offline=offline))
 
     def _in_time(self) -> Iterator[Problem]:
-        """Return true if the requests end that a goal wants answered by some time."""
+        """Yield a problem if the goal has a deadline but the requests are not a bulk job."""
         goal, kind = self.file.goal, self.file.load.arrivals
         if goal is not None and goal.deadline is not None and kind is not Arrivals.AT_ONCE:
             hint = 'it is of bulk jobs: load.arrivals = "at-once"'
@@ -301,7 +300,7 @@ class _Draft:
             yield self.document.problem(("goal", "deadline"), message, hint=hint)
 
     def _scaling_problems(self) -> Iterator[Problem]:
-        """Return true if there is anything that replicas could come and go with."""
+        """Yield a problem if replicas are autoscaled under a constant load."""
         load, rules = self.file.load, self.serving.autoscaling
         if rules is not None and load.arrivals in STEADY and load.requests is None:
             hint = 'load.arrivals = "daily" has a rate that rises and falls; or leave it out'
@@ -311,7 +310,7 @@ class _Draft:
 
 
 class _Parts:
-    """Machine, model and engine that a file names; mistakes are collected."""
+    """The machine, model and engine that a file names; mistakes are collected."""
 
     def __init__(self, draft: _Draft) -> None:
         self.problems: list[Problem] = []
@@ -332,7 +331,7 @@ class _Parts:
                 self.settings = self._settings(self.host)
 
     def _batches(self, draft: _Draft, host: Host) -> None:
-        """Return the batcher before a model that answers in one pass."""
+        """Look up the model that answers in one pass, and the settings of its batcher."""
         file, document = draft.file, draft.document
         look = partial(one_pass_of, file, host, document, draft.catalogue)
         self.one_pass = self._found(look, ("model", "name"))
@@ -346,12 +345,12 @@ class _Parts:
 
     @property
     def gpus(self) -> int:
-        """Accelerators used on each machine; cores of one without any compute as one device."""
+        """Number of accelerators used per machine; 1 without any, for all cores together."""
         there = 0 if self.host is None else self.host.gpu_count
         return self._draft.file.hardware.gpus or max(1, there)
 
     def _found(self, look: Callable[[], Thing], path: KeyPath) -> Thing | None:
-        """Return the result of a look-up; its mistake is reported at `path`."""
+        """Return the result of a look-up; None after a mistake, which is recorded at `path`."""
         try:
             return look()
         except InputError as error:
@@ -417,7 +416,7 @@ def _figures(given: Serving, host: Host) -> ServingFigures:
 
 
 def _products(host: Host, weights: Precision) -> ProductFigures:
-    """Return the figures of products on a machine."""
+    """Return the figures of matrix products on a machine."""
     gpu, units = host.gpu, host.cpu.vector
     if gpu is None and units is not None:
         return products_on_cores(units)
@@ -434,14 +433,14 @@ _KIND: Final[KeyPath] = (_LOAD, "arrivals")
 
 
 def without_former_load(document: Document, chain: Sequence[Document]) -> Document:
-    """Return a document without keys of arrivals that something said later replaced.
+    """Return a document without keys of arrivals that a later file or option replaced.
 
     Parameters
     ----------
     document : Document
-        Put together from a chain of documents and from options.
+        The document merged from the chain and options.
     chain : sequence of Document
-        Its own, that of what it extends, and so on.
+        The documents of the file, of the file it extends, and so on.
     """
     table, kind = document.data.get(_LOAD), document.value(_KIND)
     if not isinstance(table, dict) or kind not in tuple(Arrivals):
@@ -461,7 +460,7 @@ def without_former_load(document: Document, chain: Sequence[Document]) -> Docume
 
 
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)(?:\s+step\s+(\d+)|\s+x(\d+))?")
-"""Whole numbers from one to another: each, in steps, or each a multiple of the one before."""
+"""Pattern of integers from one to another: each, in steps, or each a multiple of the one before."""
 
 
 def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
@@ -470,13 +469,12 @@ def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
     Parameters
     ----------
     texts : sequence of str
-        Each ``key=value,value``; whole numbers also as ``1..8``, ``64..512 step 64`` or
-        ``1..64 x2``.
+        Each ``key=value,value``; integers also as ``1..8``, ``64..512 step 64`` or ``1..64 x2``.
 
     Raises
     ------
     InputError
-        If a key is none, or has no values.
+        If a key is invalid, or has no values.
 
     Examples
     --------
@@ -510,7 +508,7 @@ def _values(text: str) -> list[Plain]:
 
 
 def _keys() -> tuple[str, ...]:
-    """Return keys of the sections of a service."""
+    """Return the keys of all sections of a service."""
     return tuple(
         f"{section}.{name}"
         for section, each in table_keys(ServiceFile).items()
@@ -527,7 +525,7 @@ DIGITS: Final = 4
 
 
 def fitted_service(base: str, settings: Mapping[str, float], rows: int) -> str:
-    """Return the file of a service as `base` has it, with fitted settings.
+    """Return the text of a service file that extends `base` with fitted settings.
 
     Examples
     --------
