@@ -1,1 +1,1 @@
-"""Which values of parameters explain measured rows, and how well rows determine them."""
+"""Calibration: fit parameters to measured rows, and estimate how well the rows determine them."""

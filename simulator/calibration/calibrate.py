@@ -57,7 +57,7 @@ MIN_WEIGHT: Final = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiability:
-    """Which parameters the rows determine, from a singular value decomposition of the Jacobian.
+    """Identifiability of the parameters, from a singular value decomposition of the Jacobian.
 
     `effects` are the singular values divided by the root of the number of observations.
     `correlated` are pairs that cannot be separated, with the correlation of their estimates.

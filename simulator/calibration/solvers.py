@@ -1,14 +1,14 @@
-"""Least squares between bounds: Broyden's steps for few evaluations, robust least squares for fits.
+"""Least squares within bounds: Broyden's method for few evaluations, robust least squares for fits.
 
-Every evaluation is a simulation. Near the solution log errors are almost straight lines of log
-parameters (a step limited by a store takes half as long at twice the rate), so secants converge
-in three or four steps. Far from it a parameter may have no effect at all (the store is fast
-enough); then it is fitted only to what the other parameters leave unexplained: the errors at its
-bounds show whether it ever has the needed effect, and if not it stays at its start.
+Every evaluation is a simulation. Near the solution log errors are almost linear in the log
+parameters (a step limited by a store takes half as long at twice the rate), so secants converge in
+three or four steps. Far from it a parameter may have no effect (the store is fast enough); then it
+is fitted only to errors that the other parameters leave: the errors at its bounds show whether it
+can reduce them, and if not it keeps its start value.
 
 A weak prior holds every parameter at its start: an error of `NOISE` counts as much as a deviation
-of a quarter of the range between its bounds. Parameters that the observations determine move
-freely (the prior shifts them by less than the error of a digit), others stay.
+of a quarter of the range between its bounds. Parameters that the observations determine are free
+(the prior shifts them by less than the last digit of an error), others stay.
 """
 
 from __future__ import annotations

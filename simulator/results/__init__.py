@@ -1,6 +1,6 @@
-"""Results: the types of predictions of jobs and services, and what is derived from them.
+"""Results: types of the predictions of jobs and services, and values derived from them.
 
-`metrics` is the registry of all figures, `cost` and `energy` the bill, `assumptions` and `envelope`
-the inputs behind a prediction and the evidence for it, `binding` the bottleneck, `expression` the
-language of conditions and objectives. No simulation happens here.
+`metrics` is the registry of all metrics, `cost` and `energy` compute the bill, `assumptions` and
+`envelope` the inputs of a prediction and the evidence for it, `binding` the bottleneck,
+`expression` is the language of conditions and objectives. Nothing is simulated here.
 """

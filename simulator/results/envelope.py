@@ -1,9 +1,9 @@
-"""The envelope of the evidence: the range of measured runs, and the distance of a scenario.
+"""Envelope of the evidence: the range of measured runs, and the distance of a scenario from it.
 
-Only what the prediction rests on counts: with a step time measured on the device,
-neither the kind of accelerator nor the precision is in question. Where the device's time is
-computed, a scenario is compared with each kind of run that was measured as a whole: a combination
-that was not measured lies outside even if each part of it was measured with others.
+Only inputs of the prediction count: if the step time was measured on the device, neither the
+accelerator nor the precision matters. If the device time is computed, a scenario is compared with
+each kind of run that was measured as a whole: a combination that was not measured is outside, even
+if each part of it was measured with others.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What to do next about a job or service: the few changes that gain most, predicted and priced.
+"""Recommended next actions for a job or service: the changes that gain most, predicted and priced.
 
-Every change of a job is weighed by closed forms first; only the best of each kind is predicted. A
-change counts if the run becomes shorter or cheaper by more than `MIN_GAIN`, and by more than what
-both predictions know of their mean step; where a job likely does not fit, if it then likely does.
+Every change of a job is first estimated in closed form; only the best of each kind is predicted. A
+change counts if the run becomes shorter or cheaper by more than `MIN_GAIN`, and by more than the
+noise of both simulated mean steps; if the job probably does not fit, if the change makes it fit.
 
-A service that is within its limits gains by a lower price of its answers, as long as it still keeps
-them; one that misses them by keeping them, or by more requests within them; one whose load is
-beyond saturation by the load that it carries.
+A service within its limits gains by a lower price of its answers, as long as it stays within them;
+one that misses them by meeting them, or by more requests within them; one whose load is beyond
+saturation by a higher sustainable load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fewest workers, with prefetch as it is where it can be, that leave the devices unstarved.
+"""Fewest workers, and a prefetch depth, with which the devices are not starved.
 
-Every setting is predicted. More workers are taken to starve a device no more than fewer do, so
-that the fewest are found by halving; settings that do not fit into RAM are left out.
+Every setting is predicted. More workers are assumed to starve a device no more than fewer do, so
+the fewest are found by bisection; settings that do not fit into RAM are excluded.
 """
 
 from __future__ import annotations

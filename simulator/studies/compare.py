@@ -1,4 +1,4 @@
-"""Jobs or services side by side: keys that differ, ratios, price-performance."""
+"""Comparison of jobs or services: differing keys, ratios, price-performance."""
 
 from __future__ import annotations
 

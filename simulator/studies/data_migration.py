@@ -1,4 +1,4 @@
-"""Data that a choice wants elsewhere than the scenario has it: the copy, its time and its bill."""
+"""Data migration: copies of the data that a candidate needs, with their time and cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to pay for machines: on demand, reserved, spot or both; rented or bought."""
+"""Purchase of machines: on demand, reserved, spot or both; break-even of renting and buying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizing of services: the fewest and the cheapest machines within the limits; sweeps, what-ifs."""
+"""Sizing of services: the fewest and the cheapest machines within the limits; variants."""
 
 from __future__ import annotations
 
@@ -499,7 +499,7 @@ LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
-    """Predict the service at loads up to saturation; empty if its load is no rate of arrivals."""
+    """Predict the service at loads up to saturation; empty unless it has an arrival rate."""
     service, found = at_peak(prediction.service), prediction.saturation
     ways = service.load.arrivals
     if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):

@@ -1,4 +1,4 @@
-"""Sizing of jobs: the least of a resource that costs no more than a share of the speed; offers."""
+"""Sizing of jobs: the smallest amount of a resource that costs little throughput; offers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a question is about: a training job or a service, read again with other settings.
+"""Subjects of studies: a training job or a service, which can be read again with other settings.
 
-A `Subject` reads its file, predicts it and proposes changes; `read_subject` decides which kind a
-file describes. Verbs and the Python interface ask the subject and never which kind it is.
-`report` has the documents of the answers.
+A `Subject` reads its file, predicts it and proposes changes; `read_subject` detects the kind of a
+file. Commands and the Python interface use the subject without regard to its kind. `report`
+contains the documents of the answers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Unused keys: another value there gives the same prediction.
+"""Unused keys: keys of a scenario without effect on its prediction.
 
-For every key the closed forms see the job with other values: what its stages demand, the units
-they ask, the rules of its loader, the lengths, the memory and the price. Where no value changes any
-of it, the job is predicted without the key too, over a few steps; only if every figure stays as it
-is does the key count as without effect. So none is said to be idle that is not, and none that has
-to be given.
+For every key, closed forms of the job are compared with those for other values: the demands of its
+stages, the units that they use, the rules of its loader, lengths, memory and price. If no value
+changes them, the job is also predicted without the key, over a few steps; only if all metrics are
+equal is the key reported. So no key is reported that has an effect or that is required.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What-if studies: the worth of more of each resource, bottleneck shifts, swapped accelerators.
+"""What-if studies: effect of more of each resource, bottleneck shifts, other accelerators.
 
-Each change is a scenario of its own that is predicted like any other. Bottlenecks come from
-predictions; the closed form only says where to look first, since it knows the load of each resource
-without simulating.
+Each change is a scenario that is predicted like any other. Bottlenecks come from predictions;
+closed forms only show where to look first, as they give the load of each resource without a
+simulation.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How wrong predictions are: measured rows predicted, scored and compared with naive predictors."""
+"""Validation: predict measured rows, score the errors and compare them with naive predictors."""

@@ -1,4 +1,4 @@
-"""Levers: everything that a study can change, and keys that several of them set."""
+"""Levers: all changes that a study can propose, and keys that several of them set."""
 
 from __future__ import annotations
 

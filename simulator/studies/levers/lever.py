@@ -1,4 +1,4 @@
-"""A lever: what can be changed, its values for a scenario; knobs of amounts."""
+"""Type of a lever, a change that a user can make, and of the amounts that it varies."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which machines to take: a search over hardware and settings, ranked by the user's own goal."""
+"""Recommendation of machines: a search over hardware and settings, ranked by the user's goal."""

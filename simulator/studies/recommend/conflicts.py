@@ -1,10 +1,10 @@
-"""Conflicts of limits: the smallest set that no candidate keeps, and what would resolve it.
+"""Conflicts of limits: the smallest set that no candidate satisfies, and ways to resolve it.
 
-Limits on the hardware, on memory and fixed settings are known of every candidate without a
-prediction. Other limits are evaluated only where it matters: the smallest set of limits that no
-candidate known so far keeps is taken for the conflict until one is found that keeps it. A candidate
-that is beyond a limit even at best needs no prediction. So the set found is one that no candidate
-keeps, and none of fewer limits is.
+Limits on hardware and memory and fixed settings are known for every candidate without a prediction.
+Other limits are evaluated only as needed: the smallest set of limits that no known candidate
+satisfies is assumed to be the conflict until a candidate is found that satisfies it. A candidate
+beyond a limit even in its best case needs no prediction. So no candidate satisfies the set found,
+and no smaller set has this property.
 """
 
 from __future__ import annotations

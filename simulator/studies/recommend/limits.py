@@ -1,4 +1,4 @@
-"""Limits of a goal as rules that a choice keeps or breaks, and the software that a job runs on."""
+"""Limits of a goal as rules that a candidate meets or violates; software that a job runs on."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Choices of a recommendation: value under the goal, order, confidence, and tradeoffs.
 
-Every choice's value is known to an interval, and drawn values are lognormal with its quantiles.
-Choices with the same limiting part of the same make share their errors; all others err
-independently. That is an assumption that the report states: an error common to all (of the model's
-arithmetic, say) would make the winner more certain than this.
+The value of each choice has an interval, and its draws are lognormal with its quantiles. Choices
+with the same bottleneck on the same make of hardware share their errors; all others have
+independent errors. The report states this assumption: an error common to all choices (of the
+model's arithmetic, say) would make the winner more certain.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def goal_value_of(objective: Objective) -> GoalValue:
     Raises
     ------
     PlanError
-        If the objective is no expression over metrics; the message names the nearest one.
+        If the objective is not an expression over metrics; the message names the nearest one.
     """
     expression = parse_expression(objective.metric)
 

@@ -1,4 +1,4 @@
-"""The recommendation: search, rank, say why the others lost; one machine for several jobs."""
+"""Recommendation: search, ranking, reasons of the others to lose; one machine for several jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search problem: one scenario and goal, what is searched, how it is judged, who predicts."""
+"""Search problem of a recommendation: scenario, goal, candidates, rules and predictions."""
 
 from __future__ import annotations
 

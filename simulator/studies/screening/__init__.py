@@ -1,8 +1,8 @@
-"""Screening: the best that every candidate of a search can possibly reach, without simulating it.
+"""Screening: the best case that every candidate of a search can reach, without a simulation.
 
-All candidates of equal structure are taken at once, in closed form. What a prediction says of a
-candidate is never better than its best case, so a candidate whose best case is beaten by what
-others were predicted to reach need not be simulated.
+All candidates of equal structure are evaluated together, in closed form. A prediction is never
+better than the best case of the candidate, so a candidate whose best case is worse than predictions
+of others need not be simulated.
 """
 
 from __future__ import annotations

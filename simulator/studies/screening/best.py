@@ -1,4 +1,4 @@
-"""Best cases of candidates: least times, and what costs, memory and price follow from them."""
+"""Best cases of candidates: lower bounds on times, and the resulting costs, memory and price."""
 
 from __future__ import annotations
 

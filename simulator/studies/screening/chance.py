@@ -1,8 +1,7 @@
-"""What a run may miss of its mean: random samples, and steps that never quite repeat.
+"""Differences between measured steps and the mean: random samples, and steps that never repeat.
 
-A simulated mean step is that of the steps that were looked at. Where steps repeat exactly it is
-that of all steps. Elsewhere floors are lowered by what those steps may lack of the work they stand
-for.
+A simulated mean step is the mean over the measured steps. If steps repeat exactly, it is that of
+all steps. Otherwise lower bounds are reduced by the work that the measured steps may lack.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Searches over many candidates: which are predicted, by whom, what is kept and which are best."""
+"""Searches over many candidates: selection, workers, the store of outcomes, and ranking."""

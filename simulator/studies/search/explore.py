@@ -1,4 +1,4 @@
-"""Search candidates: bound all, predict the most promising in rounds, rule out what cannot win."""
+"""Search of candidates: bound all, predict the most promising in rounds, exclude beaten ones."""
 
 from __future__ import annotations
 
@@ -256,7 +256,8 @@ class Request:
 class Standing:
     """Progress of a search: the finished share of the work `done`, and numbers of candidates.
 
-    `settled` candidates are finished, `predicted` ones were predicted now and `stored` ones before.
+    `settled` is the number of finished candidates, `predicted` of those predicted now, and `stored`
+    of those taken from the store.
     """
 
     done: float
