@@ -102,8 +102,8 @@ _LOADERS: Final = {"tf.data": "tensorflow"}
 
 
 Rank = tuple[int, Seconds, Seconds, float]
-"""Number of a rank and its means over epochs: first step [s], later steps [s], share of these that
-it waits for data."""
+"""Number of a rank and its means over epochs: first step [s], later steps [s], share of later
+steps that it waits for data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

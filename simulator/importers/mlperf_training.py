@@ -36,8 +36,8 @@ _MIN_RATE: Final = 1e-9
 _MAX_RATE: Final = 5e14
 """Bounds of plausible training rates [samples/s]."""
 _RATE_TOLERANCE: Final = 0.25
-"""How far a tracked throughput may be off samples over time, as a fraction: evaluation and
-checkpoints are in one and not in the other."""
+"""Tolerated relative difference between tracked throughput and samples over time, as only one of
+them includes evaluation and checkpoints."""
 _LABELS: Final = {
     "submission_benchmark": "benchmark",
     "submission_org": "submitter",

@@ -139,7 +139,7 @@ MAX_PRICE_RATIO: Final = 5.0
 """Ratio to the price known so far from which on a price is taken for a mistake: catalogues that
 price a Google host without its accelerators are off by 9 (a3-highgpu-1g, 1.18 for 11.06)."""
 PLACEHOLDER_PRICE: Final = 700.0
-"""What SkyPilot's Google catalogue writes for accelerators whose price it does not know [$/h]."""
+"""Placeholder for unknown accelerator prices in SkyPilot's Google catalogue [$/h]."""
 
 _SAME_PRICE: Final = 1e-6
 _RAM_TOLERANCE: Final = 0.1

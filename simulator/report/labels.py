@@ -231,7 +231,7 @@ _SETTINGS: Final = {
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }
-"""Settings in words, by key."""
+"""Descriptions of settings by key, with a placeholder for the value."""
 _NAMED: Final = (".machine", ".gpu", ".storage")
 
 
