@@ -1,4 +1,4 @@
-"""Simulated runs with failures: attempts, progress between checkpoints, waiting for machines."""
+"""Simulated runs with failures: attempts, work saved by checkpoints, waits for machines."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ TRIAL_EVENTS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRuns:
-    """The results of simulated runs, one entry for each.
+    """Results of simulated runs, one entry for each.
 
-    `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
-    [s]; `interruptions` says how often each was interrupted, by cause. `away` is how long machines
-    were in repair or not yet replaced, the times of all of them added up, and `elsewhere` how long
-    the job was on machines bought on demand because no spot ones could be had [s].
+    `finish` is the time to the end of the run (infinity if it never ends) and `parts` the time of
+    each activity, both [s]. `interruptions` is the number of interruptions by cause. `away` is the
+    time that machines were in repair or not yet replaced, summed over machines; `elsewhere` is the
+    time that the job ran on on-demand machines during spot outages [s].
     """
 
     finish: Array
@@ -57,19 +57,22 @@ class SimulatedRuns:
 
 
 def undisturbed(run: LongRun, work: Array) -> Array:
-    """Return the time of work with its checkpoints and without interruptions [s]."""
+    """Return the run time with checkpoints and without interruptions [s]."""
     return work + _marks(work, run.saving) * run.saving.blocking
 
 
 def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
-    """Return the time after which a run counts as never ending [s]."""
+    """Return the time after which a run counts as never ending [s].
+
+    `pause` is the typical time of an interruption [s].
+    """
     return MAX_SLOWDOWN * undisturbed(run, work) + MAX_PAUSES * pause
 
 
 def goes_on(  # noqa: PLR0913 - the state of the runs
     run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, events: Array
 ) -> NDArray[np.bool_]:
-    """Return for each run whether it may still end by its `latest` time.
+    """Return for each run if it may still end by its `latest` time.
 
     A run is given up if 1.5 times its pace so far is not enough: after a tenth of the latest time
     (not on spot capacity, whose waits may be as long), or after `TRIAL_EVENTS` to end within
@@ -83,12 +86,15 @@ def goes_on(  # noqa: PLR0913 - the state of the runs
 
 
 def _marks(work: Array, saving: Saving) -> Array:
-    """Return the number of checkpoints before work is done; none after its end."""
+    """Return the number of checkpoints during `work` [s]; none is taken at its end."""
     return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
 
 
 def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:
-    """Work done in an attempt that is cut off, and what of it a checkpoint holds [s]."""
+    """Return the work done in interrupted attempts, and the part that a checkpoint saved [s].
+
+    `passed` is the time of each attempt [s], `cause` that of its interruption.
+    """
     saving = run.saving
     if np.isinf(saving.interval):
         progress, durable = passed, np.zeros_like(passed)
@@ -109,14 +115,17 @@ def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Arr
 
 
 def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
-    """Return for each cause whether training saves its work first."""
+    """Return for each cause if it is announced, so that training saves its work first."""
     moved = (cause == int(Cause.RETURNED)) | (cause == int(Cause.MOVED))
     told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | moved
     return told
 
 
 def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
-    """Work that a checkpoint in the store holds [s]; it takes one write at a time."""
+    """Return the work in the last checkpoint of the store [s].
+
+    The store takes one checkpoint at a time.
+    """
     late = saving.durable - saving.blocking
     stride = max(1.0, np.ceil(late / period - 1e-9)) * period
     work = stride / period * saving.interval
@@ -124,7 +133,7 @@ def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
 
 
 def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
-    """Return for each cause whether a copy nearer than the store survives."""
+    """Return for each cause if a checkpoint in host RAM or on local drives survives it."""
     near = saving.near
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
@@ -142,14 +151,14 @@ MAX_GAPS: Final = 2_000_000
 
 
 def is_memoryless(run: LongRun) -> bool:
-    """Return whether the process of failures is memoryless."""
+    """Return whether failures are a memoryless process: no spares, outages or near checkpoints."""
     failures = run.failures
     forgets = failures is not None and failures.spares is None and failures.lemons is None
     return forgets and run.outages is None and run.saving.near is None
 
 
 def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> SimulatedRuns:
-    """Simulate a memoryless run with `work` for each draw [s]."""
+    """Simulate runs with memoryless failures; `work` is the work of each [s]."""
     if run.failures is None:
         msg = "a run without failures has no gaps between them"
         raise TypeError(msg)
@@ -169,7 +178,7 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
 
 
 class _Gaps:
-    """State of each simulated run after its gaps between failures."""
+    """State of each simulated run, advanced by intervals between failures (gaps)."""
 
     def __init__(
         self, run: LongRun, failures: Failures, work: Array, random: np.random.Generator
@@ -190,7 +199,7 @@ class _Gaps:
         self.struck = {cause: np.zeros(draws) for cause in Cause}
 
     def take(self) -> None:
-        """Take the next gaps of all runs, up to the one in which each ends."""
+        """Advance all runs by the next intervals between failures, at most to their end."""
         chance = self._random.random((2, self._work.size, self._many))
         some = np.flatnonzero(self.live)
         gap, cause = self._drawn(chance[:, some], some)
@@ -225,7 +234,7 @@ class _Gaps:
         self.parts[name][some] += np.where(counts, time, 0.0).sum(axis=1)
 
     def _drawn(self, chance: Array, some: NDArray[np.intp]) -> tuple[Array, NDArray[np.int_]]:
-        """Draw times between failures and their causes."""
+        """Draw the times between failures, and their causes."""
         machine, job, planned = (rate[some, None] for rate in self._rates)
         total = machine + job + planned
         with np.errstate(divide="ignore"):
@@ -236,9 +245,10 @@ class _Gaps:
 
 
 def _restarts(restart: Restart, gap: Array, before: NDArray[np.int_]) -> dict[str, Array]:
-    """Return the parts of the restart at the start of each gap [s].
+    """Return the time of each part of the restart at the start of each interval [s].
 
-    What was announced need not be noticed; a life begins without a restart.
+    Announced interruptions need no detection; a run begins without a restart. `before` is the cause
+    of the interruption before each interval `gap`.
     """
     spent: dict[str, Array] = {}
     begun = np.zeros_like(gap)
@@ -262,11 +272,11 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
     Parameters
     ----------
     run : LongRun
-        The run and what may happen to it.
+        The run, its failures and its outages.
     draws : int
-        How many lives.
+        Number of simulated runs.
     seed : int
-        Of all random numbers. The n-th event of a simulated run gets the same numbers in all
+        Seed of all random numbers. The n-th event of a simulated run gets the same numbers in all
         runs, so that two runs of one seed can be compared.
 
     Returns
@@ -284,13 +294,13 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
 
 
 def _ever_fails(run: LongRun) -> bool:
-    """Return whether any rate is above zero."""
+    """Return whether any failure rate is above zero."""
     failures = run.failures
     return failures is not None and (failures.per_machine + failures.per_job + failures.planned) > 0
 
 
 def _plain(run: LongRun, work: Array) -> SimulatedRuns:
-    """Return runs without interruptions: work and checkpoints."""
+    """Return the results of runs without interruptions: work and checkpoints."""
     parts = {name: np.zeros_like(work) for name in PARTS}
     parts[USEFUL] += work
     parts[BLOCKED] += undisturbed(run, work) - work
@@ -303,7 +313,7 @@ def _plain(run: LongRun, work: Array) -> SimulatedRuns:
 
 
 class _Drawing:
-    """State of each simulated run: clock, work and machines."""
+    """State of each simulated run: clock, work done, and machines."""
 
     def __init__(self, run: LongRun, work: Array, random: np.random.Generator) -> None:
         self.run, self._work = run, work
@@ -329,7 +339,7 @@ class _Drawing:
             self._enter_trace(run.outages)
 
     def ended(self) -> SimulatedRuns:
-        """Take every draw to its end."""
+        """Simulate every run to its end and return the results."""
         latest = longest(self.run, self._work, self._pause())
         turn = 0
         while self._live.any():
@@ -361,7 +371,7 @@ class _Drawing:
         )
 
     def _pause(self) -> Seconds:
-        """Return a typical pause: no capacity, a restart, a machine in repair."""
+        """Return the typical time of an interruption [s]: outage, restart and repair."""
         outages, failures = self.run.outages, self.run.failures
         down = 0.0 if outages is None else float(np.mean(outages.down))
         if failures is None:
@@ -370,7 +380,7 @@ class _Drawing:
         return down + failures.restart.total + repair
 
     def _enter_trace(self, outages: Outages) -> None:
-        """Start at a random time of the capacity trace."""
+        """Place each run at a random time of the capacity trace."""
         up, down = self._up, self._down
         each = up.size // outages.zones
         for zone in range(outages.zones):
@@ -384,7 +394,7 @@ class _Drawing:
         self._go_without(gone, ((up + down)[self._pair] - passed)[gone], outages)
 
     def _next_pair(self, some: Some, outages: Outages) -> Some:
-        """Choose the next outage: the following one of a trace, else a random one."""
+        """Return the index of the next period with its outage: in trace order, or at random."""
         each, now = self._up.size // outages.zones, self._pair[some]
         place = (
             (now + 1) % each if outages.in_order else self._random.integers(each, size=some.size)
@@ -392,7 +402,7 @@ class _Drawing:
         return now - now % each + place
 
     def _attempt(self, some: Some, chance: Array) -> None:
-        """Advance training until the run ends or an event happens."""
+        """Advance training until the end of the run or the next event."""
         if not some.size:
             return
         passed, cause = self._next_event(some, chance)
@@ -416,7 +426,7 @@ class _Drawing:
         self._strike(some[~ends], cause[~ends], chance)
 
     def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
-        """Return the time to the next event and its cause."""
+        """Return the time to the next event, and its cause."""
         machine, job, planned = self._machines.rates(some, self._clock)
         total = machine + job + planned
         with np.errstate(divide="ignore"):
@@ -433,7 +443,7 @@ class _Drawing:
     def _strike(
         self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
     ) -> None:
-        """Record an interruption of an attempt (`fresh`) or of a restart, and the lost machines."""
+        """Record an interruption of an attempt (`fresh`) or of a restart, and machines lost."""
         if not some.size:
             return
         self._running[some] = False
@@ -459,7 +469,7 @@ class _Drawing:
         self._go_without(some, wait, outages)
 
     def _go_without(self, some: Some, wait: Array, outages: Outages) -> None:
-        """Wait out an outage, or continue with machines on demand."""
+        """Wait for the end of an outage, or continue on on-demand machines."""
         if outages.fallback:
             self._since[some] = self._clock[some]
             self._available_until[some] = self._clock[some] + wait
@@ -469,12 +479,12 @@ class _Drawing:
         self._enter_next(some, outages)
 
     def _enter_next(self, some: Some, outages: Outages) -> None:
-        """End an outage of spot capacity."""
+        """End an outage of spot capacity and draw the next period."""
         self._pair[some] = self._next_pair(some, outages)
         self._available_until[some] = self._clock[some] + self._up[self._pair[some]]
 
     def _move_back(self, some: Some) -> None:
-        """Replace machines on demand by spot ones."""
+        """Return from on-demand machines to spot machines."""
         if self.run.outages is None or not some.size:
             return
         self._leave_demand(some)
@@ -485,7 +495,7 @@ class _Drawing:
         self._since[some] = np.inf
 
     def _recover(self, some: Some, chance: Array) -> None:
-        """Wait for a machine if one is lacking, else restart, as long as nothing happens."""
+        """Wait for a machine if too few are available, else restart, up to the next event."""
         if not some.size:
             return
         lacking = self._machines.lacking(some, self._clock)
@@ -510,7 +520,7 @@ class _Drawing:
         self._strike(some[~done], cause[~done], chance, fresh=False)
 
     def _restart_part(self, name: str, some: Some) -> Array:
-        """Return the time of a part of the restart; announced events need no detection."""
+        """Return the time of a part of the restart [s]; announced events need no detection."""
         if self.run.failures is None:
             return np.zeros(some.size)
         takes = float(getattr(self.run.failures.restart, name))
@@ -523,7 +533,7 @@ class _Drawing:
 
 
 class _Machines:
-    """Rates of failure of each draw, its lemons, and its machines in repair."""
+    """Machines of each simulated run: failure rates, lemons, and machines in repair."""
 
     def __init__(self, run: LongRun, draws: int, random: np.random.Generator) -> None:
         self._run, self._random = run, random
@@ -553,7 +563,7 @@ class _Machines:
         return 1.0 if failures is None or failures.lemons is None else failures.lemons.factor
 
     def away(self, some: Some, clock: Array) -> Array:
-        """Return the missing machines of each run."""
+        """Return the number of machines that each run lacks."""
         spares = None if self._run.failures is None else self._run.failures.spares
         if spares is None or not self._run.rates_with_fewer:
             return np.zeros(some.size)
@@ -561,13 +571,13 @@ class _Machines:
         return away
 
     def pace(self, some: Some, clock: Array) -> Array:
-        """Return the relative speed of each run with its machines."""
+        """Return the speed of each run with its machines, relative to all machines."""
         rates = np.array([1.0, *self._run.rates_with_fewer])
         away = self.away(some, clock).astype(np.intp)
         return np.asarray(rates[np.minimum(away, len(rates) - 1)])
 
     def next_back(self, some: Some, clock: Array) -> Array:
-        """Return the time until one more machine is back; infinite if none is missing."""
+        """Return the time until another machine is back [s]; infinity if none is missing."""
         if not self._run.rates_with_fewer:
             return np.full(some.size, np.inf)
         away = self.away(some, clock)
@@ -584,7 +594,7 @@ class _Machines:
         return machine, failures.per_job * self._scale[some], none + failures.planned
 
     def fail(self, some: Some, clock: Array, chance: Array) -> None:
-        """Record a machine failure of each run: it may be a lemon, and goes into repair."""
+        """Record a machine failure of each run: the machine may be a lemon, and is repaired."""
         failures = self._run.failures
         if failures is None or not some.size:
             return
@@ -617,13 +627,16 @@ class _Machines:
         self._next[some] = np.minimum(self._next[some], np.where(back > now, back, np.inf))
 
     def all_gone(self, some: Some, clock: Array, wait: Array) -> None:
-        """Skip an outage: machines in repair are not missed meanwhile."""
+        """Exclude an outage from the time that machines are missing in repair."""
         now = clock[some, None]
         meanwhile = np.clip(self._back[some] - now, 0.0, wait[:, None])
         self._away[some] -= meanwhile.sum(axis=1)
 
     def time_away(self, clock: Array) -> Array:
-        """Return the total time that machines of each run were away until now [s]."""
+        """Return the time that machines of each run were missing so far [s].
+
+        It is summed over machines.
+        """
         last = np.minimum(self._back, clock[:, None]) - self._lost
         away: Array = self._away + last.sum(axis=1)
         return away
@@ -634,7 +647,7 @@ class _Machines:
         return away
 
     def _settle(self, some: Some, now: Array) -> None:
-        """Look again at the machines of draws of which one is back by now."""
+        """Update the number of missing machines of runs in which one has returned by `now`."""
         returned = self._next[some] <= now
         rows = some[returned]
         if not rows.size:
@@ -645,14 +658,14 @@ class _Machines:
         self._next[rows] = np.where(away, back, np.inf).min(axis=1)
 
     def lacking(self, some: Some, clock: Array) -> NDArray[np.bool_]:
-        """Return the runs with fewer machines than the job needs."""
+        """Return for each run if it has fewer machines than the job needs."""
         spares = None if self._run.failures is None else self._run.failures.spares
         if spares is None:
             return np.zeros(some.size, dtype=bool)
         return self._broken(some, clock) > spares.count + len(self._run.rates_with_fewer)
 
     def wait(self, some: Some, clock: Array, chance: Array) -> Array:
-        """Wait until a machine is repaired or another one fails; the time that passes [s]."""
+        """Wait until a machine is repaired or another one fails; return the elapsed time [s]."""
         failures = self._run.failures
         if failures is None or failures.spares is None:
             return np.zeros(some.size)
@@ -669,7 +682,7 @@ class _Machines:
 
 
 def _times_away(spares: Spares, many: int, random: np.random.Generator) -> Array:
-    """Draw the repair times of failed machines [s]."""
+    """Draw the repair times of `many` failed machines [s]."""
     if spares.variation == 1.0:
         return random.exponential(spares.repair, many)
     # A lognormal distribution by its mean and its standard deviation over that.

@@ -1,4 +1,4 @@
-"""Several jobs on one pool of machines: who waits for whom, when all have ended, what it costs."""
+"""Campaigns: several jobs on one pool of machines, with queueing times, ends and cost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ QUANTILES: Final = (0.5, 0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """The forecast of a job of a campaign: mean wait, quantiles of wait and of the end [s].
+    """Forecast of a job of a campaign: mean wait, quantiles of wait and of the end [s].
 
-    `usd` is the mean price of the machines while its runs hold them [$]; None: no price is known.
+    `usd` is the mean price of the machines while its runs hold them [$]; None if unknown.
     """
 
     job: PooledJob
@@ -32,9 +32,9 @@ class Queued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignOutlook:
-    """The forecast of a campaign: its jobs, the end of all [s], the cost of the pool [$].
+    """Forecast of a campaign: its jobs, the end of the last one [s], the cost of the pool [$].
 
-    `busy` is the share of the machines' time that jobs hold them.
+    `busy` is the share of machine time that jobs hold.
     """
 
     machines: int
@@ -54,20 +54,20 @@ def campaign(  # noqa: PLR0913 - what a pool is
     draws: int = 200,
     seed: int = 0,
 ) -> CampaignOutlook:
-    """Draw how jobs share a pool.
+    """Simulate a campaign: jobs that share a pool of machines.
 
     Parameters
     ----------
     jobs : sequence of PooledJob
-        None needs more machines than there are.
+        The jobs; each needs at most `machines`.
     machines : int
         Number of identical machines of the pool.
     order : Order
-        Order of the queue. Its first job waits for machines, and all behind it wait too.
+        Order of the queue. Its first job waits for machines, and all jobs behind it wait too.
     price : float, optional
-        Of one machine [$/s]; the pool is paid from the start to the end of the last run.
+        Price of one machine [$/s]; the pool is paid from the start to the end of the last run.
     draws, seed : int
-        How often, and of all random numbers.
+        Number of simulated campaigns, and seed of all random numbers.
     """
     random = np.random.default_rng(seed)
     drawn = [_once(jobs, machines, order, random) for _ in range(draws)]
@@ -86,7 +86,7 @@ def campaign(  # noqa: PLR0913 - what a pool is
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """One course of a campaign: by job, waits and ends of its runs, and machine time it held."""
+    """One simulated campaign: waits and ends of the runs of each job, and its machine time."""
 
     waits: list[NDArray[np.float64]]
     ends: list[NDArray[np.float64]]

@@ -1,8 +1,8 @@
-"""Times to write and read a checkpoint, with the other load of the store.
+"""Times to write and to load a checkpoint, with the other load of the store.
 
-The copy to host RAM goes over the device's own link. From there each process serialises its share,
-and the shares of a machine go to the store together, over the units that sample reads use as well:
-so a write in the background meets them, and both give way as in a fair queue.
+The copy to host RAM uses the device's own link. From there each process serializes its share, and
+the shares of a machine are written to the store together, over units that sample reads also use: an
+asynchronous write and these reads slow each other down, as in a fair queue.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MIN_FAIR_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointTimes:
-    """The times of one checkpoint [s].
+    """Times of one checkpoint [s].
 
-    Training waits for `blocking`; the store has it after `durable`, and a restart loads it in
-    `load`. `dragged` is the training lost because reads of samples are slower while it is written
-    in the background; `near` is a nearer copy, if one is made.
+    Training waits for `blocking`; the checkpoint is in the store after `durable`, and a restart
+    loads it in `load`. `dragged` is the training time lost because an asynchronous write slows down
+    sample reads; `near` is a copy in host RAM or on local drives, if any.
     """
 
     blocking: Seconds
@@ -58,11 +58,11 @@ def checkpoint_times(
     Parameters
     ----------
     scenario : Scenario
-        With its store, and the machines that write to it.
+        The job, its store, and the machines that write to it.
     given : Checkpoints
-        What is stated of checkpoints wins over what is worked out.
+        Stated times of checkpoints, which take precedence over computed ones.
     timing : Timing, optional
-        The steady run, whose reads a background write meets; nothing else goes on by default.
+        The steady run, whose reads compete with an asynchronous write; None: no other load.
     """
     if scenario.job.model is None:
         stated = given.durable or given.blocking or 0.0
@@ -91,7 +91,7 @@ def checkpoint_times(
 
 
 def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
-    """Return the time of the copy to host RAM [s], and the bytes for the store."""
+    """Return the time of the copy to host RAM [s], and the demand of the write to the store."""
     job = scenario.job
     writing = replace(job.train, checkpoint_every_steps=1.0)
     stages = ask(CHECKPOINTING, replace(scenario, jobs=(replace(job, train=writing),)), Phase.WARM)
@@ -103,7 +103,7 @@ def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
 
 
 def _loaded(scenario: Scenario, topology: Topology) -> Seconds:
-    """Return the time in which all machines read their shares from the store at once [s]."""
+    """Return the time in which all machines load their shares from the store at once [s]."""
     shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
     read = asking(
         shares.machine,
@@ -117,7 +117,7 @@ def _loaded(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def _near(scenario: Scenario, given: Checkpoints, snapshot: Seconds) -> Near | None:
-    """Return the copy on local drives or in the memory of a neighbour; None if there is neither."""
+    """Return the copy in the RAM of a peer machine or on local drives; None without one."""
     shares, host = checkpoint_shares(scenario), scenario.cluster.trainers.host
     size = float(shares.machine.value)
     if given.to is Target.PEER and host.network is not None:
@@ -145,7 +145,7 @@ _ALONE: Final[_Meeting] = (1.0, 0.0)
 def _meeting(
     scenario: Scenario, topology: Topology, write: Demand, timing: Timing | None
 ) -> _Meeting:
-    """Return the smallest max-min fair share of the units that a write passes."""
+    """Return the contention of a checkpoint write with training, on the unit with the most."""
     if timing is None:
         return _ALONE
     place = Location(rank=0)
@@ -160,7 +160,7 @@ def _meeting(
 
 
 def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
-    """Return the busy share of a resource by training, without its checkpoints."""
+    """Return the utilization of a resource by training, without checkpoints."""
     usage: Mapping[str, float] = {name: use.mean for name, use in timing.usage.items()}
     writing = scenario.job.train.checkpoint_every_steps is not None and timing.step_time.mean > 0.0
     own = timing.split.checkpoint / timing.step_time.mean if writing else 0.0
@@ -168,7 +168,7 @@ def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
 
 
 def _shared(wanted: float, used: float) -> _Meeting:
-    """Return how a write and training slow each other on a unit that both use.
+    """Return the slowdown of a write on a unit, and the share of training's rate lost there.
 
     Examples
     --------

@@ -60,30 +60,30 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
     purchase: Purchase,
     provisioning: Seconds = 0.0,
 ) -> Array:
-    """Return the bill of each simulated run: machines and spares, as long as held.
+    """Return the cost of each simulated run: machines and spares, for the time they are held [$].
 
-    Spot machines are not held while they cannot be had. Those rented by the hour are not paid while
-    they are away; those that are reserved or owned are. A capacity block is paid to its end.
+    Spot machines are not held during outages. Machines rented by the hour are not paid while they
+    are in repair; reserved and owned ones are. A capacity block is paid to its end.
 
     Parameters
     ----------
     run : LongRun
-        With its number of machines and spares.
+        The run, with its number of machines and spares.
     drawn : SimulatedRuns
-        How long each activity takes, and how long machines are away in it.
+        Its simulated runs.
     price : float or array
-        Of all machines of the job together, without spares, in each activity [$/s].
+        Price of all machines of the job together, without spares, in each run [$/s].
     on_demand : float
-        The same of machines bought on demand while no spot ones can be had [$/s].
+        Price of all on-demand machines that replace spot machines in outages [$/s].
     purchase : Purchase
-        How their hours are bought.
+        Purchase model of the machines.
     provisioning : float
-        Billed before the run begins [s].
+        Billed time before the run begins [s].
 
     Returns
     -------
     array
-        Dollars; infinite for a activity that never ends.
+        Cost of each run [$]; infinite for a run that never ends.
     """
     spares = None if run.failures is None else run.failures.spares
     held = run.machines + (0 if spares is None else spares.count)
@@ -101,12 +101,12 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
 
 
 def store_activity(run: LongRun, parts: Mapping[str, float], stops: float) -> StoreActivity:
-    """Return the activity of a run at a store: checkpoints, loads after stops, repeated work.
+    """Return a run's use of a store: checkpoints, loads after interruptions, repeated work.
 
     Parameters
     ----------
     run : LongRun
-        With the work between two checkpoints.
+        The run, with its checkpoint interval.
     parts : mapping
         Shares of the run's time.
     stops : float
@@ -124,13 +124,13 @@ def store_activity(run: LongRun, parts: Mapping[str, float], stops: float) -> St
 def cost_of_stores(
     scenario: Scenario, activity: StoreActivity, finish: Array
 ) -> tuple[Array, tuple[str, ...]]:
-    """Return the bills of stores of runs that end at different times.
+    """Return the cost of stores for runs that end at different times.
 
     Returns
     -------
     tuple
-        What of each bill is known [$], infinite where the run never ends; and the prices that are
-        not known.
+        Known part of each cost [$], infinite for a run that never ends; and the names of unknown
+        prices.
     """
     ended = np.isfinite(finish)
     bill = bill_of(scenario, uses(scenario, activity), finish[ended] + scenario.cost.provisioning)
@@ -153,7 +153,7 @@ NEVER: Final = math.inf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSimulation:
-    """A run with its checkpoint interval and its simulated runs, without prices."""
+    """A long run with its checkpoint interval and its simulated runs, without prices."""
 
     run: LongRun
     intervals: Intervals | None
@@ -163,9 +163,10 @@ class RunSimulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paid:
-    """Bills of all simulated runs [$], None where no price is known.
+    """Costs of all simulated runs [$]; None if no price is known.
 
-    `stores` is the part of it for stores, as far as known: `unpriced` names what is missing.
+    `stores` is the part of it for stores, as far as known; `unpriced` has the names of missing
+    prices.
     """
 
     bills: Array | None
@@ -188,17 +189,18 @@ def outlook(  # noqa: PLR0913 - what is asked
     Parameters
     ----------
     prediction : Prediction
-        The run as it goes if nothing happens.
+        The prediction of the run without interruptions.
     told : Interruptions
-        What may happen, and how checkpoints are written.
+        Failures, outages, and settings of checkpoints.
     draws : int
         Number of simulated runs.
     seed : int
-        Of all random numbers.
+        Seed of all random numbers.
     deadline, budget : float, optional
-        Time [s] and money [$] whose chances are wanted; those of `told.terms` by default.
+        Deadline [s] and budget [$] whose probability is computed; those of `told.terms` by
+        default.
     rates_with_fewer : tuple of float
-        How fast the job goes on without one machine, two and so on, over its rate with all.
+        Speed of the job with one machine missing, two missing and so on, relative to all.
     """
     found = simulation_of(
         prediction, told, draws=draws, seed=seed, rates_with_fewer=rates_with_fewer
@@ -220,14 +222,14 @@ def simulation_of(
     seed: int,
     rates_with_fewer: tuple[float, ...] = (),
 ) -> RunSimulation:
-    """Simulate a run; arguments as those of `outlook`."""
+    """Return the simulated runs of a prediction; arguments are those of `outlook`."""
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = simulate_runs(run, draws=draws, seed=seed)
     return RunSimulation(run=run, intervals=intervals, drawn=drawn, seed=seed)
 
 
 def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
-    """Return the cost of simulated runs, bought as the scenario says."""
+    """Return the costs of simulated runs, with the purchase model of the scenario."""
     run, drawn, cost = found.run, found.drawn, prediction.scenario.cost
     activity = store_activity(run, _shares(drawn), sum(_causes(drawn).values()))
     stores, unpriced = cost_of_stores(prediction.scenario, activity, drawn.finish)
@@ -249,7 +251,7 @@ def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
 
 
 def on_demand_instead(scenario: Scenario) -> Scenario:
-    """Return the same with machines on demand instead of spot machines."""
+    """Return the scenario with on-demand machines instead of spot machines."""
     spot = listed_price(scenario, scenario.cluster.trainers)
     region = scenario.cost.region if spot is None else spot.region
     cost = replace(scenario.cost, purchase=Purchase.ON_DEMAND, price=None, region=region)
@@ -259,7 +261,7 @@ def on_demand_instead(scenario: Scenario) -> Scenario:
 def summary(
     prediction: Prediction, told: Interruptions, found: RunSimulation, paid: Paid
 ) -> Outlook:
-    """Return quantiles, shares and probabilities of simulated runs."""
+    """Return quantiles, shares and probabilities over simulated runs."""
     scenario, run, drawn = prediction.scenario, found.run, found.drawn
     causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
     bill, ended = paid.bills, np.isfinite(drawn.finish)
@@ -291,9 +293,9 @@ def summary(
 
 
 def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
-    """Return the 80% interval of quantiles of the end over zones with the same mean outages.
+    """Return the 80% interval of quantiles of the end, over zones with the same mean outages.
 
-    Empty where a trace has the lengths of outages, or machines are not spot instances.
+    Empty if outage lengths come from a trace, or machines are not spot instances.
     """
     outages = found.run.outages
     if outages is None or outages.others is None:
@@ -308,10 +310,10 @@ def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
 
 
 def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
-    """Return the price of machines while they are held, for each run [$/s].
+    """Return the price of the held machines in each simulated run [$/s]; None if unknown.
 
-    Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
-    the highest seen, at the same quantile in all simulated runs of one seed.
+    Owned machines use the power draw of the uninterrupted run. A varying price is drawn between the
+    lowest and the highest seen, at the same quantile in all simulated runs of one seed.
     """
     cost, draws = prediction.cost, found.drawn.finish.size
     if cost.per_second is None:
@@ -331,7 +333,7 @@ def _causes(drawn: SimulatedRuns) -> dict[Cause, float]:
 
 
 def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
-    """Return equally likely run times [s], with failures or only the step's uncertainty."""
+    """Return equally likely run times [s], with failures, or only with the uncertainty of steps."""
     found = prediction.outlook
     if found is None:
         found = outlook(prediction, Interruptions(), draws=TRIAL_DRAWS, seed=seed)
@@ -412,9 +414,9 @@ def _rate(run: LongRun) -> float:
 
 
 def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:
-    """Return the checkpoint interval with the shortest mean time.
+    """Return the checkpoint interval with the shortest mean run time [s].
 
-    It is tried by no more than so `long` a part of the work.
+    Candidates are multiples of `daly`; runs of at most `long` of work are simulated [s].
     """
     failures = None if run.failures is None else replace(run.failures, doubt=0.0)
     sure = replace(run, failures=failures, work_doubt=0.0, work=min(run.work, long))
@@ -430,7 +432,7 @@ def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Sec
 
 
 def _doubt(prediction: Prediction) -> float:
-    """Return the standard deviation of the logarithm of the undisturbed run time."""
+    """Return the uncertainty (log standard deviation) of the uninterrupted run time."""
     band = prediction.interval.get("total_time_s", {})
     if "p10" not in band or "p90" not in band or band["p10"] <= 0.0:
         return 0.0

@@ -1,11 +1,11 @@
 """Closed-form loads: time of each unit, actor and device for one batch or step, without queueing.
 
-`pressures` names the bottleneck; `device_step` and `serial_batch` add stages up for the bounds and
-the estimate. All functions take floats or arrays of candidates.
+`pressures` names the bottleneck; `device_step` and `serial_batch` add up stages for the bounds and
+the estimate. All functions take floats or arrays over candidates.
 
-A spread of samples in size and cost is assumed where none is stated and it matters. Equal samples
-mislead where workers alternate between a shared store and the cores: all of them would read
-together and compute together.
+If it affects the result and is not stated, a variability of samples in size and cost is assumed.
+Equal samples mislead if workers alternate between a shared store and the cores: all workers would
+read at the same time and compute at the same time.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ TINY = 1e-300
 def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Real]:
     """Return the time of each unit for one batch of every rank [s].
 
-    CPU pools and the devices' streams are units too. A group of several machines shares its work
-    equally, so each of its machines carries a part.
+    CPU pools and device streams are units too. A group of several machines divides its work
+    equally, so each of its machines has a part.
     """
     loads: dict[str, Real] = {}
     for stage in stages:
@@ -58,7 +58,7 @@ def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, 
 
 
 def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
-    """Yield the time of each unit for a demand of every rank, with `site` for all of it [s]."""
+    """Yield the time of each unit for a demand of every rank, if `site` serves all of it [s]."""
     if demand.path is Path.COMPUTE:
         yield "gpu", demand.amount
     elif demand.path is Path.CORES:
@@ -72,12 +72,12 @@ def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str,
 
 
 def users(topology: Topology, path: Path) -> tuple[tuple[int, float], ...]:
-    """Return ranks that differ in the units of a way, with the number of equal ones of each."""
+    """Return ranks whose routes differ, each with the number of ranks that have an equal route."""
     return topology.representatives if path in OF_A_RANK else ((0, float(topology.ranks)),)
 
 
 def alone(topology: Topology, demand: Demand, place: Location) -> Real:
-    """Return the time of a demand on idle machines [s]."""
+    """Return the time of a demand without contention [s]."""
     if demand.path is Path.COMPUTE:
         return demand.amount
     if demand.path is Path.CORES:
@@ -93,9 +93,9 @@ def alone(topology: Topology, demand: Demand, place: Location) -> Real:
 
 
 def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[str, Real] | None:
-    """Return the slowest unit of a demand on idle machines, and its rate [amount/s].
+    """Return the slowest unit on a demand's route without contention, and its rate [amount/s].
 
-    None where the demand goes through no unit.
+    None if the demand uses no unit.
     """
     found = {
         unit: topology.units[unit].capacity / use
@@ -109,7 +109,10 @@ def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[s
 def actor_times(
     topology: Topology, stages: Sequence[StageDemands], actor: Actor, group: str = ""
 ) -> dict[Resource, Real]:
-    """Return the time of the first rank's `actor` for a batch on idle machines, by resource [s]."""
+    """Return the time of the first rank's `actor` for a batch, by resource [s].
+
+    It is the time without contention.
+    """
     place = Location(rank=0, site=topology.sites_of(group)[0])
     times: dict[Resource, Real] = {}
     for stage in stages:
@@ -123,11 +126,12 @@ def actor_times(
 def pressures(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Mapping[str, Seconds]:
-    """Return the step time that each resource imposes by itself [s], longest first.
+    """Return the step time that each resource requires by itself [s], longest first.
 
-    Either because a unit of it needs that long for a step's batches, or because an actor that
-    works serially (the loader's workers together, the receiving thread, the copy engine) spends
-    most of its time on it. Groups that make batches side by side share them by their speed.
+    A resource requires it because one of its units needs that time for the batches of a step, or
+    because a serial actor (all workers together, the pin-memory thread, the copy engine) spends
+    most of its time on it. Groups of machines that prepare batches share them in proportion to
+    their speed.
     """
     found: dict[str, float] = {}
 
@@ -148,9 +152,9 @@ def pressures(
 
 
 def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Return the step time of the slowest resource [s]: the longest of `pressures`.
+    """Return the step time of the slowest resource [s]: the largest value of `pressures`.
 
-    Names nothing, and so works on batches of candidates.
+    Unlike `pressures`, it works on arrays over candidates.
     """
     loads = [load for _, load in _unit_times(scenario, topology, stages)]
     slowest = longest((*loads, *serial_cycles(scenario, topology, stages)))
@@ -158,9 +162,9 @@ def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[Stage
 
 
 class Cycle(NamedTuple):
-    """Time of a serial actor of a group for a batch, by resource [s].
+    """Time of a serial actor of a group between two batches, by resource [s].
 
-    Workers are concurrent, so together they spend a part of one worker's time on a batch.
+    Workers run concurrently: their cycle is the time of one worker divided by their number.
     """
 
     group: str
@@ -169,16 +173,16 @@ class Cycle(NamedTuple):
 
     @property
     def whole(self) -> Real:
-        """From one batch to the next [s]."""
+        """Time from one batch to the next [s]."""
         return sum(self.times.values(), 0.0)
 
 
 def slowest_actor(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], within: float = 1.0
 ) -> Cycle | None:
-    """Return the serial actor with the longest time for a batch.
+    """Return the serial actor with the longest time between batches.
 
-    None if a unit needs longer for it than the actor's time over `within`.
+    None if a unit needs longer than the actor's time over `within`.
     """
     cycles = _cycles(scenario, topology, stages)
     slowest = max(cycles, key=lambda cycle: float(cycle.whole), default=None)
@@ -192,7 +196,7 @@ def least_step(scenario: Scenario, topology: Topology, stages: Sequence[StageDem
 
 
 def least_batch(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Return the lower bound on the time between batches of a rank [s]: busiest unit or actor."""
+    """Return the lower bound on the time between batches of a rank [s], by units and actors."""
     serial = longest(serial_cycles(scenario, topology, stages))
     return at_least(fastest_batch(topology, stages), serial)
 
@@ -200,8 +204,8 @@ def least_batch(scenario: Scenario, topology: Topology, stages: Sequence[StageDe
 def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
     """Return the lower bound of all units on the time between two batches of a rank [s].
 
-    That of the busiest unit. Where groups make batches side by side, together they make no more
-    than the sum of what each could make alone.
+    It is that of the busiest unit. Groups of machines that prepare batches concurrently together
+    prepare at most the sum of their separate rates.
     """
     groups = _by_group(stages)
     if len(groups) <= 1:
@@ -213,7 +217,7 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
         rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
     for unit in set.intersection(*(set(loads) for loads in producers)):
-        # A unit on the ways of all groups carries every batch.
+        # A unit on the routes of all groups carries every batch.
         shared: Real = np.inf
         for loads in producers:
             shared = np.minimum(shared, loads[unit])
@@ -224,23 +228,23 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
 def serial_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> list[Real]:
-    """Return the time between batches of a rank for each serial actor on idle machines [s].
+    """Return the time between batches of a rank for each serial actor without contention [s].
 
-    Workers / time of a batch of one of them is the most that they make together; the receiving
-    thread, and the copy engine with the device that waits for it, take one batch at a time.
+    For n workers it is the time of one batch divided by n. The pin-memory thread, and the copy
+    engine with the device that waits for it, handle one batch at a time.
     """
     return [cycle.whole for cycle in _cycles(scenario, topology, stages)]
 
 
 def main_process(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Cycle:
-    """Return the time of the main thread for making a batch, without workers."""
+    """Return the cycle of the main process if it prepares batches itself (0 workers)."""
     return next(c for c in _using_cycles(scenario, topology, stages) if c.actor is Actor.WORKER)
 
 
 def _unit_times(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Iterator[tuple[str, Real]]:
-    """Yield the time of a batch on each unit, by the share of batches of each group [s]."""
+    """Yield the time of each unit per batch, with batches divided among groups [s]."""
     groups = _by_group(stages)
     shares = _shares(scenario, topology, groups)
     using = [stage for stage in stages if stage.actor not in PRODUCERS]
@@ -253,7 +257,7 @@ def _unit_times(
 
 
 def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> list[Cycle]:
-    """Return the serial actors, by the share of batches of each group."""
+    """Return the cycles of all serial actors, with batches divided among groups."""
     groups = _by_group(stages)
     shares = _shares(scenario, topology, groups)
     cycles = [
@@ -265,7 +269,7 @@ def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemand
 
 
 def _by_group(stages: Sequence[StageDemands]) -> dict[str, list[StageDemands]]:
-    """Return the stages that make batches, by group; the name of the trainers is empty."""
+    """Return the stages that prepare batches, by group; the training group has an empty name."""
     groups: dict[str, list[StageDemands]] = {}
     for stage in stages:
         if stage.actor in PRODUCERS:
@@ -274,7 +278,7 @@ def _by_group(stages: Sequence[StageDemands]) -> dict[str, list[StageDemands]]:
 
 
 def longest(times: Iterable[Real]) -> Real:
-    """Return the longest of several times for each candidate [s]; 0 of none."""
+    """Return the longest of several times for each candidate [s]; 0 for an empty sequence."""
     found: Real = 0.0
     for time in times:
         found = at_least(found, time)
@@ -284,7 +288,7 @@ def longest(times: Iterable[Real]) -> Real:
 def _shares(
     scenario: Scenario, topology: Topology, groups: Mapping[str, Sequence[StageDemands]]
 ) -> dict[str, Real]:
-    """Return the share of batches of each group at full speed of all."""
+    """Return the share of the batches that each group prepares, in proportion to their speed."""
     if len(groups) == 1:
         return dict.fromkeys(groups, 1.0)
     speeds: dict[str, Real] = {}
@@ -298,7 +302,7 @@ def _shares(
 
 
 def resource_name(topology: Topology, unit: str) -> str:
-    """Return the resource of a unit, with its group's name if that does not train."""
+    """Return the name of a unit's resource, with the group's name in front if it is a helper's."""
     known = topology.units.get(unit)
     if known is not None:
         own = known.owner == topology.sites[0].group.name
@@ -312,7 +316,10 @@ def resource_name(topology: Topology, unit: str) -> str:
 def _making_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], group: str
 ) -> list[dict[Resource, Real]]:
-    """Return the times between two batches of a rank for all workers of a group together."""
+    """Return the times between two batches of a rank for all workers of a group together [s].
+
+    They are by resource; reader threads that read ahead have a cycle of their own.
+    """
     producers = producer_count(scenario, topology, group)
     slow = 1.0 if group else mean_slowness(scenario)
     if not anywhere(producers):
@@ -328,16 +335,16 @@ def _making_cycles(
 def _using_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> list[Cycle]:
-    """Return the times between two batches for the pin-memory thread and the device of a rank.
+    """Return the cycles of the pin-memory thread and of the device of a rank.
 
-    Copies that are not concurrent with compute delay it. Without workers the main thread also makes
-    the batches.
+    Copies that are not concurrent with compute delay it. Without workers the main thread also
+    prepares the batches.
     """
     pipeline = scenario.job.input
     receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
     copying = actor_times(topology, stages, Actor.COPY_ENGINE)
     if not pipeline.copies_beside_compute:
-        # what passes on the device's timeline holds its copies up, whatever it waits for
+        # all that occupies the device's timeline delays its copies
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
         copying = {**copying, device: working + copying.get(device, 0.0)}
@@ -384,11 +391,11 @@ ALTERNATES = 0.1
 
 
 def alternating(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Return True, by candidate, where workers alternate between a shared store and the cores.
+    """Return True, for each candidate, if workers alternate between a shared store and the cores.
 
-    Equal batches would keep all workers in step: they would read together and compute together, and
-    each resource would be idle while the other is used. Real batches differ, so real workers drift
-    apart.
+    Equal batches would keep all workers in step: they would read at the same time and compute at
+    the same time, and each resource would be idle while the other is used. Real batches differ, so
+    that workers drift apart.
     """
     groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
     found: Real = False
@@ -409,7 +416,7 @@ TimeOf: TypeAlias = Callable[[Demand], Seconds | Real]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStep:
-    """Serial time of a device [s]: per batch, once a step, and exposed exchange of buckets.
+    """Time of a device without overlap [s]: per batch, per step, and exposed bucket exchange.
 
     Copies to the device are excluded: they may overlap with compute.
     """
@@ -419,7 +426,7 @@ class DeviceStep:
     exposed: Seconds | Real
 
     def of(self, batches: Real) -> Seconds | Real:
-        """Return the time of a step of some batches [s]."""
+        """Return the time of a step with a number of batches [s]."""
         return step_time(
             data_stall=0.0,
             h2d=0.0,
@@ -434,18 +441,19 @@ def device_step(
     shares: Callable[[], Sequence[float]],
     last: Real = 1.0,
 ) -> DeviceStep:
-    """Return the serial time of a device, and the exposed exchange of its buckets.
+    """Return the time of a device without overlap, and the exposed exchange of its buckets.
 
     Parameters
     ----------
     stages : sequence of StageDemands
         The demand table.
     time_of : callable
-        Time of a demand by itself [s].
+        Returns the time of a demand without contention [s].
     shares : callable
-        Returns the buckets' parts of the gradients; called where buckets are exchanged.
+        Returns the share of the gradients in each bucket; called if buckets are exchanged.
     last : float or array
-        Size of a step's last batch over a full one, which hides the exchange of buckets [1].
+        Size of a step's last batch relative to a full one; its backward pass hides the
+        exchange of buckets [1].
     """
     serial = [stage for stage in stages if stage.actor in SERIAL_STREAMS]
     return DeviceStep(
@@ -456,19 +464,19 @@ def device_step(
 
 
 def serial_time(stages: Iterable[StageDemands], time_of: TimeOf) -> Real:
-    """Return the time of all demands of stages, one after another [s]."""
+    """Return the summed time of all demands of some stages [s]."""
     return sum((time_of(demand) for stage in stages for demand in stage.demands), 0.0)
 
 
 def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Return the time of one batch of every rank without overlap, made by the slowest group [s]."""
+    """Return the time of one batch of every rank without overlap, by the slowest group [s]."""
     made: dict[str, Real] = {}
     used: Real = 0.0
     for stage in stages:
         site = topology.sites_of(stage.group)[0]
 
         def of_all_ranks(demand: Demand, stage: StageDemands = stage, site: int = site) -> Real:
-            # What overlaps with compute is slowed to its length; alone it could be faster.
+            # A transfer that overlaps with compute is slowed to the time of compute.
             asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
             times = (
                 count * alone(topology, asked, Location(rank=rank, site=site))
@@ -490,7 +498,7 @@ def _exposed(
     shares: Callable[[], Sequence[float]],
     last: Real,
 ) -> Real:
-    """Return the exchange of buckets that the backward pass does not hide [s]."""
+    """Return the time of the bucket exchange that the backward pass does not hide [s]."""
     whole: Real = 0.0
     for stage in stages:
         if stage.slot.per is Per.BUCKET:
@@ -516,7 +524,7 @@ _SOURCE = Source(
 
 
 def with_assumed_spread(scenario: Scenario) -> Scenario:
-    """Assume that samples vary in size and cost, where no spread is stated and it matters.
+    """Return the scenario with variable sample sizes and costs, if that matters and is not stated.
 
     Raises
     ------
@@ -531,12 +539,12 @@ def with_assumed_spread(scenario: Scenario) -> Scenario:
 
 
 def with_assumed_spreads(scenarios: Sequence[Scenario]) -> tuple[Scenario | PlanError, ...]:
-    """Apply `with_assumed_spread` to many scenarios, to those of equal structure at once.
+    """Apply `with_assumed_spread` to many scenarios; those of equal structure in one batch.
 
     Returns
     -------
     tuple
-        In the order of `scenarios`; the error of a scenario in its place.
+        Results in the order of `scenarios`; an error instead of a scenario that cannot run.
     """
     resolved: list[Scenario | PlanError] = list(scenarios)
     asked = [i for i, scenario in enumerate(scenarios) if scenario.assume_spread]
@@ -563,7 +571,7 @@ def _resolved_or_error(scenario: Scenario) -> Scenario | PlanError:
 
 
 def _varied(scenario: Scenario) -> Scenario:
-    """Return the scenario with the assumed spread, and list the assumption in its notes."""
+    """Return the scenario with assumed variability of sample size and cost, and a note on it."""
     job = scenario.job
     varied = replace(
         job,
@@ -580,7 +588,7 @@ def _varied(scenario: Scenario) -> Scenario:
 
 
 def _alternates(scenario: Scenario) -> Real:
-    """Return True where the workers alternate between a store and the cores in any epoch."""
+    """Return True if workers alternate between a store and the cores in any epoch."""
     if scenario.job.input.policy.reads_ahead:
         return False
     topology = build(scenario)

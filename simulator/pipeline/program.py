@@ -136,7 +136,7 @@ STEP: Final = (*MAKING, *_SENDING, *USING, PREPARATION[-1], *CHECKPOINTING)
 
 
 def _without_slot(slots: Iterable[Slot]) -> Iterator[str]:
-    """Yield the stages of `simulator.pipeline.stages` that no slot names."""
+    """Yield the names of the stages in `simulator.pipeline.stages` that have no slot."""
     placed = {type(slot.stage) for slot in slots}
     for info in pkgutil.iter_modules(stages.__path__, f"{stages.__name__}."):
         if info.name.endswith(".base"):
@@ -148,12 +148,12 @@ def _without_slot(slots: Iterable[Slot]) -> Iterator[str]:
 
 
 def check_slots(slots: tuple[Slot, ...]) -> None:
-    """Check that every stage has a slot, and that slots per bucket follow the one that fills them.
+    """Check that every stage has a slot, and that bucket slots follow the slot that fills them.
 
     Raises
     ------
     StepProgramError
-        If a stage has none, or if the table is out of order.
+        If a stage has no slot, or if the table is out of order.
     """
     missing = sorted(_without_slot(slots))
     if missing:
@@ -178,7 +178,7 @@ FILLS_BUCKETS: Final = STEP[[slot.per for slot in STEP].index(Per.BUCKET) - 1]
 def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     """Return the demands of one batch of one rank at every stage of the job's pipeline.
 
-    Stages that make a batch occur once per group of machines that makes batches.
+    Stages that prepare a batch occur once for each group of machines that prepares batches.
     """
     job = scenario.job
     if job.mode is Mode.PREPARE:
@@ -191,7 +191,7 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
 
 
 def worker_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
-    """Return the part of the demand table that workers execute, without computing the rest."""
+    """Return the part of the demand table that workers execute; the rest is not computed."""
     job = scenario.job
     if job.mode is Mode.PREPARE:
         return ask(_by_workers(PREPARATION), scenario, phase)
@@ -207,7 +207,7 @@ def _by_workers(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
 
 
 def makes_own_batches(scenario: Scenario) -> bool:
-    """Return True if the training machines make batches themselves."""
+    """Return True if the training machines prepare batches themselves."""
     return scenario.job.remote is None or bool(np.any(scenario.job.input.workers))
 
 
@@ -241,15 +241,15 @@ OTHER_RANKS_LINE: Final = _NUMBERS[OTHER_RANKS]
 
 
 def line_of(slot: Slot) -> int:
-    """Return the number of the line of a slot."""
+    """Return the index of the ledger line of a slot."""
     return _NUMBERS[slot.name]
 
 
 class Ledger:
-    """Time of a rank so far by line [s]; `hidden` is exchange that its compute hid [s].
+    """Time of a rank so far, by line [s]; `hidden` is communication that overlapped with compute.
 
-    Each record begins at the end of the last one, so all lines add up to the time passed. `line` is
-    the running one.
+    Each record begins at the end of the last one, so that all lines add up to the elapsed time.
+    `line` is the index of the running line.
     """
 
     __slots__ = ("hidden", "line", "spent", "until")
@@ -261,12 +261,12 @@ class Ledger:
         self.line = DATA_LINE
 
     def add(self, line: int, seconds: Seconds, until: Seconds) -> None:
-        """Record time on a line that ends at `until`."""
+        """Add `seconds` that end at `until` to a line."""
         self.spent[line] += seconds
         self.until = until
 
     def totals(self, now: Seconds) -> tuple[float, ...]:
-        """Return all lines up to `now`, and last the hidden exchange."""
+        """Return the time of all lines up to `now`, followed by hidden communication [s]."""
         spent = self.spent.copy()
         spent[self.line] += now - self.until
         return (*spent, self.hidden)
@@ -277,12 +277,12 @@ OWN_WORK: Final = (Entry.DATA_STALL, Entry.H2D, Entry.COMPUTE)
 
 
 def by_line(totals: Sequence[float]) -> dict[str, Seconds]:
-    """Return a ledger's totals by line; hidden exchange is left out."""
+    """Return the time of each line of a ledger by name [s], without hidden communication."""
     return dict(zip(LINES, totals, strict=False))
 
 
 def entries(lines: Mapping[str, Seconds]) -> dict[str, Seconds]:
-    """Return the sums of lines by entry [s]: the arguments of `equations.step.step_time`."""
+    """Return the time of each ledger entry [s]: the arguments of `equations.step.step_time`."""
     found = {str(entry): 0.0 for entry in Entry}
     for name, seconds in lines.items():
         found[LINES[name]] += seconds
@@ -295,8 +295,8 @@ def check_modelled(scenario: Scenario) -> None:
     Raises
     ------
     NotModelled
-        For combinations of machines and jobs that no solver covers, and for a neural network on
-        cores of which no rate is known, without a measured step time.
+        For combinations of machines and jobs that the model does not cover, and for a neural
+        network on CPU cores of unknown rate without a measured step time.
     """
     name = scenario.name
     job, trainers = scenario.job, scenario.cluster.trainers
@@ -332,7 +332,7 @@ _ENDS: Final = 2
 
 
 def _not_spread(scenario: Scenario) -> Iterator[str]:
-    """Yield the reasons that a model-parallel job cannot be predicted."""
+    """Yield the reasons for which a model-parallel job cannot be predicted."""
     job, degrees = scenario.job, scenario.job.parallelism
     if job.mode is not Mode.TRAIN:
         yield f"with train.mode = {job.mode}"
@@ -361,7 +361,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
 
 
 def _needs_device(scenario: Scenario) -> bool:
-    """Return True if the model's time can only come from a device."""
+    """Return True if the model's time is unknown without an accelerator."""
     job = scenario.job
     if job.model is None or job.mode is Mode.PREPARE or job.model.cpu_seconds > 0.0:
         return False

@@ -25,10 +25,10 @@ from simulator.units import Real, Seconds, at_least, at_most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Batches of an epoch for each rank, its steps, and epochs (a fraction is allowed).
+    """Number of batches of an epoch for each rank, of its steps, and of epochs (may be a fraction).
 
-    `last_share` is the size of the last batch as a share of a full one; a step takes
-    `accumulation` batches.
+    `last_share` is the size of the last batch as a share of a full one; a step takes `accumulation`
+    batches.
     """
 
     batches: int
@@ -39,25 +39,25 @@ class Lengths:
 
     @property
     def full_steps(self) -> float:
-        """Steps of an epoch, an incomplete last one counted as what it holds."""
+        """Number of steps of an epoch; an incomplete last step counts as a fraction."""
         return (self.batches - 1.0 + self.last_share) / self.accumulation
 
     @property
     def fullest(self) -> float:
-        """Size of the fullest batch as a share of a full one: less only if there is just one."""
+        """Size of the largest batch relative to a full one; below 1 only if there is one batch."""
         only = np.asarray(self.batches) == 1
         return cast("float", np.where(only, self.last_share, 1.0)[()])
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run."""
+        """Number of steps of the whole run."""
         steps: int = at_least(1, _counted(np.rint(self.steps * self.epochs)))
         return steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """Times outside of the epochs [s]: once a run, by name, and as a step's share."""
+    """Times outside of the epochs [s]: one-off times of a run by name, and time per step."""
 
     parts: Mapping[str, Seconds] = field(default_factory=dict)
     per_step: Seconds = 0.0
@@ -69,7 +69,7 @@ class Extras:
 
 
 def lengths(scenario: Scenario) -> Lengths:
-    """Return batches, steps and epochs of the scenario's job.
+    """Return the number of batches, steps and epochs of the scenario's job.
 
     Every rank takes an equal share of the samples, padded to whole samples as
     torch.utils.data.DistributedSampler does.
@@ -90,7 +90,7 @@ def lengths(scenario: Scenario) -> Lengths:
 
 
 def samples_of_an_epoch(scenario: Scenario) -> Real:
-    """Return the samples of all ranks of all jobs in an epoch, padding included."""
+    """Return the number of samples of an epoch over all ranks and jobs, padding included."""
     train = scenario.job.train
     a_step = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
     return a_step * lengths(scenario).full_steps
@@ -103,10 +103,10 @@ def worker_start(scenario: Scenario) -> Seconds:
 
 
 def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:
-    """Start-up, checkpoints and evaluation passes, composed around the epochs.
+    """Return the times outside of the epochs: start-up, checkpoints and evaluation passes.
 
-    An evaluation pass takes what its slowest resource takes; a checkpoint what the ranks that
-    write most need to copy and write their shares while all wait.
+    The time of an evaluation pass is that of its slowest resource; the time of a checkpoint is that
+    of the ranks with the largest shares to copy and write, while all ranks wait.
     """
     return Extras(
         parts=_one_off(scenario, topology, warm),
@@ -117,7 +117,7 @@ def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands])
 def _one_off(
     scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]
 ) -> dict[str, Seconds]:
-    """Return the one-off times of a run by name [s]; only those above 0."""
+    """Return the one-off times of a run by name [s]; times of 0 are left out."""
     train = scenario.job.train
     parts = {
         "start-up": train.start_up,
@@ -130,14 +130,14 @@ def _one_off(
 
 
 def _counted(number: Any) -> Any:  # noqa: ANN401 - a count, or an array of them
-    """Return a whole number as int; leave arrays of floats."""
+    """Return a scalar as int, an array unchanged."""
     return number if np.ndim(number) else int(number)
 
 
 def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
     """Return the time to stage the data to local drives, or to preload it into RAM [s].
 
-    All bytes pass the slowest of the store they come from, the network, and what they go to.
+    The slowest of the source store, the network and the target limits it.
     """
     job, group = scenario.job, scenario.cluster.trainers
     if job.dataset.placement is Placement.STREAM:
@@ -163,9 +163,9 @@ def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
-    """Return the time to prepare all samples before the run [s], on the training machine.
+    """Return the time to prepare all samples before the run, on the training machine [s].
 
-    Reading, working and writing overlap, so the slowest of them counts.
+    Reading, processing and writing overlap, so that the slowest of them counts.
     """
     job = scenario.job
     if job.input.where is not Preparation.BEFOREHAND or job.mode is Mode.PREPARE:
@@ -178,7 +178,7 @@ def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """Return the job that prepares a scenario's data beforehand: it reads the raw samples."""
+    """Return the job that prepares a scenario's data before the run; it reads the raw samples."""
     job = scenario.job
     work = replace(
         job.input,
@@ -209,15 +209,16 @@ def checkpoints(scenario: Scenario) -> Real:
 
 
 def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Seconds:
-    """Return the wait of all ranks for one checkpoint [s]: its demands in sequence."""
+    """Return the time that all ranks wait for one checkpoint, its demands in sequence [s]."""
     times = (alone(topology, demand, Location(rank=0)) for s in stages for demand in s.demands)
     return cast("Seconds", sum(times, 0.0))
 
 
 def checkpoint_loads(scenario: Scenario, topology: Topology) -> Mapping[str, Seconds]:
-    """Return the busy time of each unit of a writing machine by checkpoints, per step [s].
+    """Return the busy time of each unit of a writing machine for checkpoints, per step [s].
 
-    A machine's devices copy their shares over their links at once; then it writes them together.
+    The devices of a machine copy their shares over their links at once; then the machine writes
+    them together.
     """
     share = checkpoints(scenario) / lengths(scenario).total_steps
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)

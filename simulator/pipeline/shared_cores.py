@@ -1,4 +1,4 @@
-"""Cores that workers of batches share with the threads that receive them: bounds from the sharing.
+"""Bounds on the step if workers and pin-memory threads share the CPU cores.
 
 Every runnable thread gets the same rate (processor sharing). With n of them runnable the pool does
 C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast batches come:
@@ -84,7 +84,7 @@ MAX_THREADS: Final = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCores:
-    """The cores of a machine that trains and makes its own batches; all may be arrays.
+    """The CPU cores of a machine that trains and prepares its own batches; values may be arrays.
 
     Parameters
     ----------
@@ -98,29 +98,27 @@ class SharedCores:
 
     @cached_property
     def most(self) -> Real:
-        """The most that this job's threads can get of the pool [core-seconds/s]."""
+        """Highest speed of the pool for this job's threads [core-seconds/s]."""
         found: Real = self._capacities.max(axis=0)
         return found
 
     @cached_property
     def cycle(self) -> Real:
-        """Least mean time between two batches of a rank in a run that goes on and on [s].
+        """Lower bound on the steady-state time between two batches of a rank [s].
 
-        0 where workers and pin-memory threads do not share the cores, or nothing is known of their
-        sharing.
+        0 if workers and pin-memory threads do not share the cores, or the effect is unknown.
         """
         return self.span(1.0, 0.0)
 
     def span(self, batches: Real, apart: Real) -> Real:
-        """Return the shortest time in which batches of each rank are made and received [s].
+        """Return the shortest time in which batches of each rank are prepared and received [s].
 
         Parameters
         ----------
         batches : float or array
-            Number of batches, the last one by its size [1].
+            Number of batches; the last one counts by its size [1].
         apart : float or array
-            Time in which a pin-memory thread surely has no batch: before the first and after the
-            last [s].
+            Time in which a pin-memory thread has no batch: before the first and after the last [s].
         """
         if not self._known:
             return 0.0
@@ -136,21 +134,21 @@ class SharedCores:
 
     @cached_property
     def equilibrium(self) -> Real:
-        """Mean time between two batches of a rank that a run which goes on settles to [s].
+        """Steady-state time between two batches of a rank at equilibrium [s].
 
-        No bound (see above); 0 where others use the cores too, or nothing is known of the sharing.
+        It is not a bound (see the module). 0 if other threads use the cores too, or the effect is
+        unknown.
         """
         if not self._settles:
             return 0.0
         return np.where(self._enough_producers, self._received_every, self._made_every)[()]
 
     def settled_span(self, batches: Real, first: Real, used: Real) -> Real:
-        """Return the time in which a number of batches of each rank are made and received [s].
+        """Return the time in which a number of batches of each rank are prepared and received [s].
 
-        The equilibrium, with the start and end of workers: at first each of them makes as many
-        batches as may be asked for ahead, with nothing to receive until the first one is made;
-        behind the last one that is asked for the pin-memory threads are alone. 0 where the
-        equilibrium is unknown.
+        It is the equilibrium with the start and end of workers: at first each worker prepares as
+        many batches as may be prefetched, with nothing to receive before the first one; after the
+        last request the pin-memory threads are alone. 0 if the equilibrium is unknown.
         """
         if not self._settles:
             return 0.0
@@ -172,7 +170,7 @@ class SharedCores:
     def _settles(self) -> bool:
         """True if only single-threaded workers and pin-memory threads use the cores.
 
-        Each worker is asked for two batches at once, so that it has the next one to begin with.
+        Each worker must also be asked for two batches at once, so that it always has a next one.
         """
         own = frozenset({Actor.WORKER, Actor.PIN_MEMORY})
         users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
@@ -190,17 +188,17 @@ class SharedCores:
 
     @cached_property
     def _enough_producers(self) -> Real:
-        """True if pin-memory threads are the bottleneck."""
+        """True if pin-memory threads are the bottleneck, False if workers are."""
         return np.asarray(self._busy <= self._workers)
 
     @cached_property
     def _made(self) -> Real:
-        """Work of a worker on a batch."""
+        """Work of a worker on a batch [core-seconds]."""
         return self._work / self.topology.ranks - self._receiving
 
     @cached_property
     def _cycle_work(self) -> Real:
-        """Work of an always runnable thread between two batches."""
+        """Work of an always runnable thread between two batches [core-seconds]."""
         cycle: Real = self._receiving
         for _ in range(ROUNDS):
             cycle = self._receiving + self._elsewhere / self._slowness(self._made / cycle, 0.0)
@@ -208,12 +206,12 @@ class SharedCores:
 
     @cached_property
     def _received_every(self) -> Real:
-        """Time between two batches where pin-memory threads rest only for work elsewhere [s]."""
+        """Time between two batches if pin-memory threads are the bottleneck [s]."""
         return self._elsewhere + self._receiving * self._slowness(self._busy, 1.0)
 
     @cached_property
     def _made_every(self) -> Real:
-        """Time between two batches where workers never rest and pin-memory threads do [s]."""
+        """Time between two batches if workers are the bottleneck [s]."""
         rest = np.maximum(0.0, self._made / self._workers - self._receiving)
         received = self._receiving * self._slowness(self._workers, 1.0)
         found: Real = received + rest * self._slowness(self._workers, 0.0)
@@ -221,14 +219,14 @@ class SharedCores:
 
     @cached_property
     def _busy(self) -> Real:
-        """Workers of a rank that are runnable, in the mean."""
+        """Mean number of runnable workers of a rank."""
         found: Real = self._made / self._cycle_work
         return found
 
     def _slowness(self, producers: Real, receiving: float) -> Real:
-        """Return the time of a second's work of each thread [s].
+        """Return the time that a thread needs for one core-second of work [s].
 
-        A fractional number of workers alternates between the whole ones next to it.
+        A fractional number of workers alternates between the whole numbers next to it.
         """
         few = np.floor(producers)
         part, found = producers - few, []
@@ -242,7 +240,7 @@ class SharedCores:
 
     @cached_property
     def _known(self) -> bool:
-        """True if all batches are made here, by whole threads of one pace."""
+        """True if the bounds apply: all batches are prepared here, by threads of equal speed."""
         job = self.scenario.job
         here = job.remote is None and not job.input.straggler
         few = bool(np.all(self._most_runnable <= MAX_THREADS))
@@ -258,7 +256,7 @@ class SharedCores:
 
     @cached_property
     def _work(self) -> Real:
-        """Work of a batch of every rank on the pool [core-seconds]."""
+        """CPU work of one batch of every rank [core-seconds]."""
         each = (
             demand.amount * stage.times
             for stage in self.stages
@@ -269,15 +267,15 @@ class SharedCores:
 
     @cached_property
     def _receiving(self) -> Real:
-        """Work of receiving a batch on the pool [core-seconds]."""
+        """CPU work to receive one batch [core-seconds]."""
         return sum((demand.amount for demand in self._of_pin_memory(cores=True)), 0.0)
 
     @cached_property
     def _making(self) -> Real:
-        """Work of a batch of every rank on the part of the pool that workers have [core-seconds].
+        """CPU work of one batch of every rank that is left to workers' cores [core-seconds].
 
-        All work less what pin-memory threads do, weighed so that their threads add nothing to the
-        pool.
+        It is all work minus that of pin-memory threads, weighted so that their threads add nothing
+        to the capacity of the pool.
         """
         more = self._runnable > self._working_threads
         beside = np.where(more, self._runnable - self._working_threads, 1.0)
@@ -302,7 +300,7 @@ class SharedCores:
 
     @cached_property
     def _most_runnable(self) -> Real:
-        """The most threads that are ever runnable, or as many as the pool has."""
+        """Highest number of threads that are runnable at once, at most those of the pool."""
         found: Real = np.minimum(
             self._working_threads + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
         )
@@ -310,7 +308,7 @@ class SharedCores:
 
     @cached_property
     def _working_threads(self) -> Real:
-        """Maximum of runnable threads other than pin-memory threads."""
+        """Highest number of runnable threads other than pin-memory threads."""
         job = self.scenario.job
         producers = np.maximum(1.0, job.input.policy.producers)
         own = producers * np.maximum(1.0, self.scenario.producer_threads)
@@ -321,7 +319,7 @@ class SharedCores:
 
     @cached_property
     def _runnable(self) -> NDArray[np.float64]:
-        """Numbers of threads that may be runnable, one a row; the last row has the most."""
+        """Possible numbers of runnable threads, one in each row; the last row has the highest."""
         most = np.asarray(self._most_runnable, dtype=float)
         each = np.arange(1.0, min(float(most.max()), MAX_THREADS) + 1.0)
         rows = np.append(each, np.inf).reshape(-1, *[1] * most.ndim)
@@ -330,7 +328,7 @@ class SharedCores:
 
     @cached_property
     def _capacities(self) -> NDArray[np.float64]:
-        """Capacity of the pool by runnable threads [core-seconds/s]."""
+        """Capacity of the pool for each number of runnable threads [core-seconds/s]."""
         pool = self.topology.host.cpu
         found: NDArray[np.float64] = np.asarray(pool.capacity_for(self._runnable), dtype=float)
         return found

@@ -1,10 +1,10 @@
-"""Topology: the units of machines, and the units on each way of a demand.
+"""Topology: the units of machines, and the routes of demands over them.
 
-The bounds divide by a unit's capacity, the engine shares it. A way is a list
-of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
+The bounds divide by a unit's capacity, the engine shares it. A route is a list of (unit,
+coefficient): a flow of one byte per second uses `coefficient` of the unit's capacity.
 
 The first site is one of the training machines, which are equal. Every machine of another group is a
-site of its own, whose units carry its name; it serves all training machines equally.
+site of its own, whose units have its name as a prefix; it serves all training machines equally.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ CACHE = "cache drives"
 
 
 def compute_stream(rank: int) -> str:
-    """Return the name of the unit that is a rank's compute stream."""
+    """Return the unit name of a rank's compute stream."""
     return f"gpu{rank}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Something with a capacity: bytes or operations per second; `owner` is a group's name."""
+    """A part of the hardware with a capacity in bytes or operations per second.
+
+    `owner` is the name of the group that it belongs to.
+    """
 
     name: str
     owner: str
@@ -63,10 +66,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One machine: `prefix` of the names of its units, `shared` of those of its group's store.
+    """One machine. `prefix` and `shared` are prefixes of the names of its units and of its store.
 
-    `serves` training machines share it equally. Its units are the part of one of them; its cores
-    are whole, and the demand of one of them on cores counts for all.
+    `serves` training machines share it equally. Its units have the capacity for one of them; its
+    cores are counted whole, and a demand of one training machine on cores counts for all.
     """
 
     prefix: str
@@ -76,13 +79,13 @@ class Site:
 
     @property
     def host(self) -> Host:
-        """The machine."""
+        """Machine of the site."""
         return self.group.host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Origin of a demand: a site, on behalf of a rank."""
+    """Location of a demand: a machine (`site`), and the rank for which it works."""
 
     rank: int
     site: int = 0
@@ -90,9 +93,9 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """All flow units and the ways through them.
+    """All units of the machines, with the routes over them.
 
-    `ranks` train on the first site, `ring` of them to a job. Their batches lie in the memory of
+    `ranks` train on the first site, `ring` of them for each job. Their batches are in the memory of
     `memory_socket` (None: of each device's own socket).
     """
 
@@ -104,7 +107,7 @@ class Topology:
 
     @property
     def host(self) -> Host:
-        """The machine that trains."""
+        """Machine that trains."""
         return self.sites[0].host
 
     @property
@@ -117,28 +120,28 @@ class Topology:
 
     @property
     def representatives(self) -> tuple[tuple[int, float], ...]:
-        """Ranks that differ in what they use, each with how many are like it."""
+        """Ranks with different routes, each with the number of ranks that it represents."""
         if self.ranks_alike:
             return ((0, float(self.ranks)),)
         return tuple((rank, 1.0) for rank in range(self.ranks))
 
     def sites_of(self, group: str) -> tuple[int, ...]:
-        """Return the numbers of the sites of a group; of the trainers for the empty name."""
+        """Return the indices of the sites of a group; an empty name is the training group."""
         name = group or self.sites[0].group.name
         return tuple(i for i, site in enumerate(self.sites) if site.group.name == name)
 
     def way(self, demand: Demand, place: Location) -> WeightedRoute:
-        """Return the units of a demand, with the use of each per byte."""
+        """Return the route of a demand: its units, each with the use per byte."""
         return _WAYS[demand.path](self, demand, place)
 
     @property
     def devices_of_rank(self) -> int:
-        """Accelerators of the machine that hold a rank's model."""
+        """Number of accelerators of the machine that hold a rank's model."""
         return max(1, self.sites[0].group.gpus_per_host // self.ranks)
 
 
 def build(scenario: Scenario) -> Topology:
-    """Return the units of one training machine and of all machines of other groups."""
+    """Return the topology of one training machine and of all machines of other groups."""
     trainers = scenario.cluster.trainers
     others = [group for group in scenario.cluster.groups if group is not trainers]
     sites = [Site(prefix="", shared="", group=_beside_programs(scenario, trainers))]
@@ -160,7 +163,7 @@ def build(scenario: Scenario) -> Topology:
 
 
 def at_rest(topology: Topology) -> Topology:
-    """Return the same machines without training."""
+    """Return the topology with the CPU threads of the training processes free."""
     first, *others = topology.sites
     pool = replace(first.host.cpu, taken=0.0)
     group = replace(first.group, host=replace(first.host, cpu=pool))
@@ -168,10 +171,10 @@ def at_rest(topology: Topology) -> Topology:
 
 
 def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
-    """Return the trainers' group without the hardware threads of their training processes."""
+    """Return the training group with the CPU threads that training processes occupy."""
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
-    # A program that makes its own batches does not wait for its device at the same time.
+    # A main process that prepares batches does not wait for its device at the same time.
     if alone or not anywhere(scenario.job.input.policy.producers):
         return trainers
     time, core_seconds = device_time(scenario), _loading(scenario)
@@ -184,7 +187,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 
 
 def _loading(scenario: Scenario) -> Real:
-    """Return the CPU work of loading one batch on the training machine [core-seconds]."""
+    """Return the CPU work to load one batch on the training machine [core-seconds]."""
     producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
     stages = (*producers, PinMemory())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
@@ -208,7 +211,7 @@ def _units(site: Site) -> Iterator[Unit]:
 
 
 def store_prefix(site: Site) -> str:
-    """Return the prefix of the units of a store: local drives are those of a machine."""
+    """Return the name prefix of the units of a site's store."""
     return site.prefix if site.group.storage.scope is Scope.LOCAL else site.shared
 
 
@@ -240,9 +243,9 @@ def drives_used(group: Group) -> int:
 
 
 def clients(group: Group) -> int:
-    """Return the machines that share the store with the simulated one, itself included.
+    """Return the number of machines that share the store with the simulated one, itself included.
 
-    Machines of other groups are all simulated; of those that train, one represents all.
+    Machines of other groups are all simulated; of the training group, one represents all.
     """
     local = group.storage.scope is Scope.LOCAL
     return 1 if local or group.role is Role.PREPROCESS else group.count
@@ -280,10 +283,10 @@ def _from_store(topology: Topology, demand: Demand, place: Location) -> Weighted
 def _operations(
     topology: Topology, demand: Demand, site: Site, weight: Real, requests: Real
 ) -> WeightedRoute:
-    """Return the caps on operations of a demand, with the operations per byte.
+    """Return the operation limits on a demand's route, with the operations per byte.
 
-    One operation takes the time of `weight` reads of the store, and of `requests` that read; the
-    machine's own cap counts it once.
+    One operation uses the store like `weight` reads, and like `requests` requests; the machine's
+    own limit counts it once.
     """
     amount = demand.amount
     if not anywhere(amount):
@@ -300,7 +303,7 @@ def _operations(
 
 
 def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
-    """Return the units between store and machine: network or PCIe tree, and host memory."""
+    """Return the route between store and machine: network or PCIe tree, and host memory."""
     flow = "up" if direction == NETWORK_IN else "down"
     if site.group.storage.scope is Scope.LOCAL:
         return (*_tree(topology, site, "drives", flow), *_present(topology, site.prefix + MEMORY))
@@ -313,7 +316,7 @@ def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
 
 
 def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRoute:
-    """Return the uplinks of switches above drives or network cards, with the part of each."""
+    """Return the uplinks of PCIe switches above drives or network cards, each with its share."""
     host, prefix = site.host, site.prefix
     cards = 0 if host.network is None else host.network.cards
     below = [len(getattr(switch, devices)) for switch in host.switches]
@@ -328,7 +331,7 @@ def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRo
 
 
 def _merged(way: Sequence[tuple[str, Real]]) -> WeightedRoute:
-    """Return the same way with each unit once."""
+    """Return the route with repeated units merged and their coefficients added up."""
     total: dict[str, Real] = {}
     for name, use in way:
         total[name] = total.get(name, 0.0) + use
@@ -342,7 +345,7 @@ def _from_cache(topology: Topology, demand: Demand, place: Location) -> Weighted
 
 
 def _between_machines(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
-    """Return the machine's network both ways; through host memory without GPUDirect."""
+    """Return the route to other machines and back: network, and host memory without GPUDirect."""
     network = topology.host.network
     cards = _present(topology, NETWORK_OUT, NETWORK_IN)
     if network is None or network.rdma:
@@ -366,7 +369,7 @@ def _to_store(topology: Topology, demand: Demand, place: Location) -> WeightedRo
 
 
 def _share_of_store(group: Group, demand: Demand) -> Real:
-    """Return the use of a store's unit per byte, where fewer machines use it than reach it."""
+    """Return the coefficient of a store's unit; below 1 if only some of its clients use it."""
     alone = demand.sharers is None or group.storage.scope is Scope.LOCAL
     return 1.0 if alone or demand.sharers is None else demand.sharers / clients(group)
 
@@ -384,7 +387,7 @@ def _to_trainer(topology: Topology, demand: Demand, place: Location) -> Weighted
 def _over_pcie(
     topology: Topology, demand: Demand, place: Location, *, direction: str
 ) -> WeightedRoute:
-    """Return the PCIe tree, the link between sockets if it is crossed, and host memory."""
+    """Return the route over the PCIe tree, the link between sockets if crossed, and host memory."""
     home, gpu = topology.memory_socket, place.rank
     crosses = home is not None and home != _socket_of(topology.host, gpu)
     return (
@@ -409,7 +412,7 @@ def _to_peer(topology: Topology, demand: Demand, place: Location) -> WeightedRou
 
 
 def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
-    """Return the way from an accelerator to the next one of its `ring`."""
+    """Return the route from an accelerator to the next one of its `ring`."""
     host = topology.host
     if f"nvlink gpu{gpu}" in topology.units:
         return ((f"nvlink gpu{gpu}", 1.0),)
@@ -425,7 +428,7 @@ def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
 
 
 def _exchanged(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
-    """Return the ways from each accelerator of a rank to the others of the machine, and out."""
+    """Return the routes from a rank's accelerators to others of the machine, and out of it."""
     devices = topology.devices_of_rank
     ring = topology.ring * devices
     near, far = 1.0 - demand.outward, demand.outward * devices
@@ -486,7 +489,7 @@ _ACTORS: Final = {
 
 
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
-    """Return the topology with the capacity of each unit scaled."""
+    """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
         name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
         if _OF[unit.resource] in speeds
@@ -497,7 +500,7 @@ def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
 
 
 def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
-    """Return the stage with its demands scaled; bytes stay, units get faster."""
+    """Return the stage with its demands at other rates; bytes stay, as units get faster."""
     demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
     return replace(stage, demands=demands)
 

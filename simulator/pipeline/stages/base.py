@@ -13,7 +13,7 @@ from simulator.units import BytesPerSecond, Real, Seconds
 
 
 class Resource(StrEnum):
-    """A resource that can be busy; the names in utilization and bottleneck."""
+    """A resource that can be busy; its value is the name in utilization and bottleneck."""
 
     GPU = "gpu"
     CPU = "cpu"
@@ -25,7 +25,7 @@ class Resource(StrEnum):
 
 
 class Path(StrEnum):
-    """Way of a demand through the machine; `topology` has the units on each."""
+    """Path of a demand through the machine; `topology` maps it to a route over units."""
 
     STORE_TO_HOST = "store-to-host"
     CACHE_TO_HOST = "cache-to-host"
@@ -75,16 +75,16 @@ PRODUCERS = frozenset({Actor.WORKER, Actor.SENDER})
 class Demand:
     """Demand of one batch of one rank on one resource.
 
-    `amount` is in the resource's own unit: bytes for storage, links and memory, core-seconds (of
-    an unshared core of this machine) for the CPU, busy seconds for a device's streams.
-    `operations` counts requests where the resource also limits those. `ceiling` is the highest
-    rate of this flow (None: that of the path); `latency` is an idle wait before it.
-    `threads` is the number of threads that share a CPU demand, `sharers` the number of machines
-    that share their store for it (None: all that reach it), `outward` the share of an exchange's
-    bytes that leaves the machine. `term` is the equation of the amount (of the latency, for an
-    idle wait) with its inputs; `delay` is the equation of the latency of other demands.
+    `amount` is in the resource's own unit: bytes for storage, links and memory, core-seconds (of an
+    unshared core of this machine) for the CPU, busy seconds for a device's streams. `operations`
+    counts requests where the resource also limits those. `ceiling` is the highest rate of this flow
+    (None: that of the path); `latency` is an idle wait before it. `threads` is the number of
+    threads that share a CPU demand, `sharers` the number of machines that use the store for it at
+    the same time (None: all its clients), `outward` the share of communicated bytes that leaves the
+    machine. `term` is the equation of the amount (of the latency, for an idle wait) with its
+    inputs; `delay` is the equation of the latency of other demands.
 
-    Stages make demands with `asking` and `passing`, which take amounts from their terms.
+    Stages create demands with `asking` and `passing`, which take amounts from their terms.
     """
 
     resource: Resource
@@ -112,7 +112,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
     sharers: Real | None = None,
     outward: Real = 0.0,
 ) -> Demand:
-    """Return a demand for the amount of a term."""
+    """Return a demand on a resource with the amount of a term; fields are those of `Demand`."""
     return Demand(
         resource=resource,
         path=path,
@@ -129,7 +129,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
 
 
 def passing(seconds: Term, resource: Resource) -> Demand:
-    """Return an idle wait [s], counted for `resource`."""
+    """Return the demand of an idle wait [s], which counts for `resource`."""
     return Demand(
         resource=resource,
         path=Path.MEMORY,
@@ -140,11 +140,11 @@ def passing(seconds: Term, resource: Resource) -> Demand:
 
 
 class Stage(Protocol):
-    """One stage of a pipeline."""
+    """Interface of a stage of the step program."""
 
     @property
     def name(self) -> str:
-        """The name of the stage in tables."""
+        """Name of the stage in tables."""
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return the demands of one batch of one rank, in order."""
@@ -153,9 +153,9 @@ class Stage(Protocol):
 class Per(StrEnum):
     """Frequency of a slot.
 
-    ``batch``: for every batch a rank takes, a micro-batch where several are accumulated. ``step``:
-    after a step's last batch. ``bucket``: once a step, in parts: a bucket of gradients goes
-    through the slot when its part of the previous slot is done, concurrently with the rest of it.
+    ``batch``: for every batch of a rank (every micro-batch with gradient accumulation). ``step``:
+    after the last batch of a step. ``bucket``: once a step, in parts: the slot handles a bucket of
+    gradients as soon as the previous slot has filled it, concurrently with the rest of that slot.
     ``checkpoint``: at a checkpoint, while training waits.
     """
 
@@ -181,14 +181,14 @@ class Entry(StrEnum):
 class Slot:
     """A stage's place in the step program.
 
-    `stream` executes the stage, `per` is its frequency, and time that a device spends on it, or
-    waits for it, counts for `entry` of the step's ledger. `shown` is its name in a timeline
-    (empty: the stage's name).
+    `stream` executes the stage, `per` is its frequency. Time that a device spends on it, or waits
+    for it, counts for `entry` of the step's ledger. `shown` is its name in a timeline (empty: the
+    stage's name).
 
     `forward_only`: part of inference and evaluation, too. `reads`: a loader that reads ahead
-    executes it on a separate thread. `by_sample`: a worker executes it sample by sample, in turn
-    with the other slots of this kind. `after_late`: ranks that have waited for a late batch wait
-    only for the rest of it.
+    executes it on a separate thread. `by_sample`: a worker executes it sample by sample,
+    alternating with the other slots of this kind. `after_late`: time that ranks have waited for a
+    late batch is deducted from this wait.
     """
 
     stage: Stage
@@ -204,22 +204,22 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """The name of the stage in tables."""
+        """Name of the stage in tables."""
         return self.stage.name
 
     @property
     def label(self) -> str:
-        """The name in a timeline."""
+        """Name of the stage in a timeline."""
         return self.shown or self.name
 
     @property
     def beside_compute(self) -> bool:
-        """True if it runs concurrently with the compute of its batch."""
+        """True if the slot runs concurrently with the compute of its batch."""
         return self.stream is Actor.COMMUNICATION_STREAM and self.per is not Per.BUCKET
 
     @property
     def once_a_step(self) -> bool:
-        """True if it runs once for all accumulated batches of a step."""
+        """True if the slot runs once for all accumulated batches of a step."""
         return self.per in {Per.BUCKET, Per.STEP}
 
 
@@ -227,8 +227,9 @@ class Slot:
 class StageDemands:
     """A slot of the step program with the demands of its stage.
 
-    `group` names the machines it runs on; empty: those that train. It runs `times` per batch:
-    less than once where several batches are accumulated in a step.
+    `group` is the name of the machines that execute it; empty for the training machines. `times` is
+    the number of executions per batch: below 1 for slots that run once a step with gradient
+    accumulation.
     """
 
     slot: Slot
@@ -238,18 +239,18 @@ class StageDemands:
 
     @property
     def stage(self) -> str:
-        """The name of the stage in tables."""
+        """Name of the stage in tables."""
         return self.slot.name
 
     @property
     def compute_time(self) -> float:
-        """Busy time of the compute stream [s]; 0 where it waits for something else."""
+        """Busy time of the compute stream [s]; 0 if the stage uses another resource."""
         exclusive = all(demand.path is Path.COMPUTE for demand in self.demands)
         return sum(float(demand.amount) for demand in self.demands) if exclusive else 0.0
 
     @property
     def actor(self) -> Actor:
-        """The thread or stream that executes it."""
+        """Thread or stream that executes the stage."""
         return self.slot.stream
 
 
@@ -278,7 +279,7 @@ _FACTORS: Final = {
 
 
 def calibrated(demand: Demand, calibration: Calibration) -> Demand:
-    """Return the demand with work and latency divided by the calibration factor of its way."""
+    """Return the demand with work and latency divided by the calibration factor of its path."""
     name = _FACTORS.get(demand.path, "")
     factor = calibration.value(name)
     if factor == 1.0:

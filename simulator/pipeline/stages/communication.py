@@ -26,14 +26,14 @@ from simulator.units import Real, Seconds, anywhere, in_common, where
 class AllReduce:
     """All-reduce of gradients: a ring inside each machine, concurrently one between machines.
 
-    Large messages are cut into chunks, so that some are between machines while others are inside.
-    Rates are those of `collectives` for a bucket: measured ones where available.
+    Large messages are sent in chunks, inside and between machines at the same time. Rates are those
+    of `collectives` for a bucket, measured if available.
     """
 
     name: str = "all-reduce"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that each rank sends in its ring, and its part of the machine's."""
+        """Return the bytes that a rank sends inside the machine, and its part of those between."""
         job = scenario.job
         if job.model is None or job.mode is not Mode.TRAIN or uses_fitted_kernels(scenario):
             return ()
@@ -96,7 +96,7 @@ def buckets(scenario: Scenario) -> tuple[Real, Real]:
 
 
 def all_reduce_time(scenario: Scenario) -> Real:
-    """Return the time of a step's all-reduce on idle links [s]; 0 where nothing is exchanged."""
+    """Return the time of a step's all-reduce without contention [s]; 0 if there is none."""
     found: Real = 0.0
     for demand in AllReduce().demands(scenario, Phase.WARM):
         rate = np.inf if demand.ceiling is None else demand.ceiling
@@ -105,9 +105,9 @@ def all_reduce_time(scenario: Scenario) -> Real:
 
 
 def gradient_bytes(scenario: Scenario) -> Real:
-    """Return the dense gradients that one rank exchanges [B].
+    """Return the size of the dense gradients that one rank exchanges [B].
 
-    In the stated precision, else fp32 where weights are in fp32, else that of compute.
+    Their precision is the stated one, else fp32 if weights are in fp32, else that of compute.
     """
     job = scenario.job
     if job.model is None:
@@ -120,7 +120,7 @@ def gradient_bytes(scenario: Scenario) -> Real:
 
 
 def over_peer_link(host: Host) -> bool:
-    """Return True if accelerators of the machine are joined by NVLink rather than PCIe."""
+    """Return True if the accelerators of the machine are connected by NVLink."""
     return host.peer_link is not None and host.peer_link.kind is LinkKind.NVLINK
 
 
@@ -129,13 +129,12 @@ GROWTH = 1.25
 
 
 def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
-    """Return the gradients' shares of the whole, by bucket in the order they become ready.
+    """Return the share of the gradients in each bucket, in the order in which they are ready.
 
     The last one is a single bucket of the framework's size, since only it cannot overlap with the
-    backward pass. Those before it are merged, `GROWTH` times as many with each step back from the
-    end, so that a few events represent many buckets. An all-reduce that takes less than
-    1 / `GROWTH` of the backward pass still ends before the next merged bucket is ready, as
-    single ones do.
+    backward pass. Earlier ones are merged, `GROWTH` times as many with each step back from the end,
+    so that a few events represent many buckets. An all-reduce that takes less than 1 / `GROWTH` of
+    the backward pass still ends before the next merged bucket is ready, as without merging.
     """
     train = scenario.job.train
     gradients = float(gradient_bytes(scenario))
@@ -158,11 +157,11 @@ decide which of the two ends last."""
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Exchange between the devices of a spread model, exposed or `hidden` by compute.
+    """Communication between devices of a model-parallel job, exposed or `hidden` by compute.
 
-    That of a micro-batch (tensor, pipeline, context and expert parallelism, gathering of sharded
-    parameters), or `once` a step, that of gradients and updated parameters. The passes of the last
-    micro-batch hide the latter.
+    It is that of a micro-batch (tensor, pipeline, context and expert parallelism, gathers of
+    sharded parameters), or with `once` that of a step (gradients and updated parameters), which
+    overlaps with the passes of the last micro-batch.
     """
 
     name: str
@@ -170,9 +169,10 @@ class Exchange:
     hidden: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that are exchanged while the device waits, or during compute.
+        """Return the bytes that are sent while the device waits, or during compute.
 
-        They are sent in that time, or in that of the passes; time without bytes is a latency.
+        Their transfer takes the exposed time, or that of the passes; time without bytes is a
+        latency.
         """
         step, traffic = step_of(scenario), device_traffic(scenario)
         if step is None or traffic is None:
@@ -213,25 +213,31 @@ class Exchange:
 
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
-    """Return the step of a model-parallel job; None of others, or where steps were measured."""
+    """Return the training step of a model-parallel job.
+
+    None for other jobs, and if step times were measured.
+    """
     time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
     return None if time is None else time.step
 
 
 def hidden_exchange(scenario: Scenario) -> Seconds:
-    """Return the exchange that compute hides in a step [s], all-reduce excluded."""
+    """Return the time of communication that overlaps with compute in a step [s].
+
+    The all-reduce of data parallelism is excluded.
+    """
     step = step_of(scenario)
     return 0.0 if step is None else float(step.hidden)
 
 
 @dataclass(frozen=True, slots=True)
 class GradientNegotiation:
-    """Ranks negotiate which gradients are ready, pack and unpack them, once a step."""
+    """Negotiation of ranks about ready gradients, with packing and unpacking, once a step."""
 
     name: str = "agreement"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return an idle wait."""
+        """Return the idle wait of the negotiation."""
         delay = scenario.job.train.exchange_delay
         if delay == 0.0 or not _exchanges(scenario):
             return ()
@@ -240,7 +246,7 @@ class GradientNegotiation:
 
 @dataclass(frozen=True, slots=True)
 class SmContention:
-    """Kernels of the all-reduce take multiprocessors (SMs) and bandwidth from compute.
+    """Contention of all-reduce kernels with compute for multiprocessors (SMs) and bandwidth.
 
     The backward pass takes longer by a share of the communication that it hides.
     """
@@ -248,7 +254,7 @@ class SmContention:
     name: str = "shared device"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream in addition to those of the model."""
+        """Return the additional busy seconds of the compute stream."""
         share = scenario.job.train.exchange_contention
         time = device_time(scenario)
         if share == 0.0 or time is None or not _exchanges(scenario):
@@ -264,7 +270,7 @@ class SmContention:
 
 
 def _exchanges(scenario: Scenario) -> bool:
-    """Return True if several ranks with an accelerator each exchange gradients."""
+    """Return True if the job trains on several ranks with accelerators that exchange gradients."""
     job = scenario.job
     known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
     device = scenario.cluster.trainers.host.gpu is not None

@@ -16,12 +16,12 @@ from simulator.terms import quotient_of, stated, term
 
 @dataclass(frozen=True, slots=True)
 class DecodeOnDevice:
-    """The device decodes and augments the batch before its forward pass."""
+    """Decoding and augmentation of the batch on the device, before its forward pass."""
 
     name: str = "decode on device"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream; none where the CPU preprocesses."""
+        """Return busy seconds of the compute stream; empty if the CPU preprocesses."""
         work = scenario.job.input
         if work.where is not Preparation.DEVICE:
             return ()
@@ -32,16 +32,16 @@ class DecodeOnDevice:
 
 @dataclass(frozen=True, slots=True)
 class DevicePass:
-    """Compute of the model on the device: a pass over a batch, or the optimizer's of a step.
+    """Compute of the model on the device: a pass over a batch, or the optimizer of a step.
 
     `name` is that of its term of `DeviceTime`: forward, backward or optimizer. Gradients of the
-    backward pass appear bucket by bucket.
+    backward pass become ready bucket by bucket.
     """
 
     name: str
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream; none where the host computes."""
+        """Return busy seconds of the compute stream; empty without a device."""
         has_device = scenario.cluster.trainers.host.gpu is not None
         time = device_time(scenario) if has_device else None
         return () if time is None else (asking(time.terms[self.name], Resource.GPU, Path.COMPUTE),)
@@ -49,12 +49,12 @@ class DevicePass:
 
 @dataclass(frozen=True, slots=True)
 class CpuTraining:
-    """The main process trains on a batch with all threads of a machine without a device."""
+    """Training of a batch by the main process on the CPU, on machines without a device."""
 
     name: str = "fit"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return core-seconds: as the model states them, or of a step with all threads busy."""
+        """Return core-seconds: as stated by the model, or of a step with all threads busy."""
         job, host = scenario.job, scenario.cluster.trainers.host
         if host.gpu is not None:
             return ()
@@ -83,7 +83,7 @@ class CpuTraining:
 
 @dataclass(frozen=True, slots=True)
 class HostOptimizer:
-    """The optimizer runs on the host: exposed time of gradient offload, update and fetch.
+    """Optimizer on the host: exposed time of gradient offload, update and parameter fetch.
 
     The update shares the bandwidth of host memory.
     """
@@ -91,7 +91,7 @@ class HostOptimizer:
     name: str = "optimizer on the host"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the exposed send time, bytes through host memory, and the exposed fetch time."""
+        """Return the exposed offload time, the host-memory traffic, and the exposed fetch time."""
         step = step_of(scenario)
         if step is None or not scenario.job.parallelism.offload_optimizer:
             return ()
@@ -110,15 +110,15 @@ class HostOptimizer:
 
 @dataclass(frozen=True, slots=True)
 class StepOverhead:
-    """Bookkeeping of the training loop while the device waits: logging, statistics, callbacks.
+    """Overhead of the training loop while the device waits: logging, statistics, callbacks.
 
-    A stated time of one thread that always has a core.
+    It is a stated time of one thread that always has a core.
     """
 
     name: str = "program"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return an idle wait."""
+        """Return the idle wait of the device."""
         overhead = scenario.job.train.step_overhead
         if overhead == 0.0:
             return ()

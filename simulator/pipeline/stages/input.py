@@ -1,4 +1,4 @@
-"""Stages that make a batch and move it: read, decode, collate, send, pin, copy, return, write."""
+"""Stages that prepare and move a batch: read, decode, collate, send, pin, copy, return, write."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _HIT_RATIOS = {
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A worker reads the samples of a batch one after another."""
+    """Reading of the samples of a batch by a worker, one after another."""
 
     name: str = "read"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return bytes and requests: page-cache misses go to the drives, then to the store."""
+        """Return bytes and requests to cache drives (for page-cache misses) and to the store."""
         job, site = scenario.job, scenario.site
         hit = hit_ratio(scenario, phase)
         missed = job.train.batch_size * (1.0 - hit)
@@ -69,7 +69,7 @@ class Read:
 
 
 def read_from_store(scenario: Scenario, phase: Phase) -> Demand:
-    """Return the demand of one batch of one rank on the store, past all caches."""
+    """Return the demand of one batch of one rank on the store, without cache hits."""
     found = Read().demands(scenario, phase)
     return next(demand for demand in found if demand.path is Path.STORE_TO_HOST)
 
@@ -106,7 +106,7 @@ def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
 
 
 def read_bytes(dataset: Dataset, stored: Real) -> Real:
-    """Return the bytes read for one sample [B]: all of it, or the chunks its window touches."""
+    """Return the bytes read for one sample [B]: all, or the chunks that its window touches."""
     if dataset.window is None:
         return stored
     touched: Real = np.minimum(stored, chunks(dataset) * (dataset.chunk_size or dataset.window))
@@ -128,9 +128,9 @@ def _cache_bytes(scenario: Scenario) -> Real:
 
 
 def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
-    """The machines of remote workers as if they were all there is, for what their RAM holds.
+    """Return a scenario of the helpers alone, from which the use of their RAM follows.
 
-    They make batches, and know nothing of the model that trains on them.
+    They prepare batches, and do not hold the model.
     """
     job = scenario.job
     there = replace(
@@ -150,7 +150,7 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
 def _measured(scenario: Scenario, samples: Real) -> Demand:
     """Return the demand of readers with a measured time per sample.
 
-    The time limits one reader; the load on the store is that of all readers, as without it.
+    The time limits each reader; the load on the store is the same as without it.
     """
     dataset, threads = scenario.job.dataset, scenario.producer_threads
     size = read_bytes(dataset, scenario.job.stored_bytes)
@@ -165,7 +165,7 @@ def _measured(scenario: Scenario, samples: Real) -> Demand:
 
 
 def _operations(scenario: Scenario, store: Storage) -> Real:
-    """Return the store operations for one sample [1]."""
+    """Return the number of store operations for one sample [1]."""
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
     each = storage.operations_per_sample(
         read_bytes(dataset, stored),
@@ -177,9 +177,9 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
 
 
 def transfer_share(scenario: Scenario) -> Real:
-    """Return the share of a read from an object store that transfers bytes [0..1].
+    """Return the share of the time of a read from an object store that transfers bytes [0..1].
 
-    At the rate of one request; 0 where the store does not limit requests.
+    It is at the rate of one request; 0 if the store does not limit that rate.
     """
     store, dataset = scenario.site.storage, scenario.job.dataset
     if store.request_rate is None or dataset.read_time is not None:
@@ -224,7 +224,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
 
 
 def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
-    """Return the part of the latency that the cap on operations already covers [s].
+    """Return the part of the latency that the limit on operations already covers [s].
 
     A disk's seek delays the reader and limits the operations per second of the disk.
     """
@@ -244,14 +244,14 @@ def most_samples(scenario: Scenario) -> PerSecond | Real:
 
 
 def drives_of(group: Group, store: Storage) -> int:
-    """Return the number of drives that share the reads: those inside the machine, else 1."""
+    """Return the number of drives that share the reads: of a local store, else 1."""
     inside = group.host.local_storage
     own = inside is not None and inside.name == store.name
     return max(1, group.host.drive_count) if own else 1
 
 
 def bytes_per_file(dataset: Dataset, stored: Real) -> Real:
-    """Return the size of a file [B]: of a sample, of a shard, or of the whole data set."""
+    """Return the size of a file [B]: a sample, a shard, or the whole data set."""
     if dataset.layout is Layout.FILES:
         return stored
     return dataset.shard_size or dataset.samples * stored
@@ -265,12 +265,12 @@ def _from_memory(scenario: Scenario, samples: Real) -> Demand:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """A worker decodes and augments each sample."""
+    """Decoding and augmentation of each sample by a worker."""
 
     name: str = "decode"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return core-seconds of the machine that makes the batch."""
+        """Return core-seconds of the machine that prepares the batch."""
         work = scenario.job.input
         if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
             return ()
@@ -285,7 +285,7 @@ class Decode:
 
 
 def core_scale(scenario: Scenario) -> Real:
-    """Return the core-seconds of this machine for one stated second of preprocessing."""
+    """Return the core-seconds on this machine for one stated second of preprocessing."""
     work = scenario.job.input
     pool = scenario.site.host.cpu
     scale: Real = 1.0
@@ -298,12 +298,12 @@ def core_scale(scenario: Scenario) -> Real:
 
 @dataclass(frozen=True, slots=True)
 class Collate:
-    """A worker stacks the samples into one batch and serialises it for the transport."""
+    """Stacking of samples into a batch by a worker, and serialization for its transfer."""
 
     name: str = "collate"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Core-seconds of this machine, and the batch written to host memory."""
+        """Return core-seconds of this machine, and the bytes of the batch to host memory."""
         work = scenario.job.input
         asked = term(
             batch_work,
@@ -320,12 +320,12 @@ class Collate:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A sender serialises a finished batch of a remote worker and sends it over the network."""
+    """Serialization of a finished batch by a helper, and its transfer over the network."""
 
     name: str = "send"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return core-seconds of serialising, and the batch's bytes from machine to machine."""
+        """Return core-seconds of serialization, and the bytes between the machines."""
         remote = scenario.job.remote
         if remote is None:
             return ()
@@ -349,12 +349,12 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A worker writes a prepared batch, in the layout of the raw data."""
+    """Writing of a prepared batch by a worker, in the layout of the raw data."""
 
     name: str = "write"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the batch's bytes to the store, with one latency per operation."""
+        """Return the bytes of the batch to the store, with one latency for each operation."""
         store, batch = scenario.site.storage, scenario.job.train.batch_size
         size = scenario.job.input.output_bytes_per_sample
         operations = batch * write_operations(scenario.job.dataset, size, store)
@@ -370,7 +370,7 @@ class Write:
 
 
 def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
-    """Return the operations, or requests, that write one prepared sample [1]; 0 of an empty one.
+    """Return the number of operations that write one prepared sample [1]; 0 if it is empty.
 
     A file per sample is one operation; in shards, many samples share an operation.
     """
@@ -382,12 +382,12 @@ def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
 
 @dataclass(frozen=True, slots=True)
 class PinMemory:
-    """The pin-memory thread (else the main thread) unpacks a batch, and pins it where asked."""
+    """Unpacking and pinning of a batch by the pin-memory thread (else the main thread)."""
 
     name: str = "receive"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return core-seconds of one thread, and bytes through host memory where it pins."""
+        """Return core-seconds of one thread, and bytes through host memory with pinning."""
         job = scenario.job
         pipeline, batch = job.input, job.train.batch_size
         work = term(
@@ -405,12 +405,12 @@ class PinMemory:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The device's copy engine moves the batch from host memory over PCIe."""
+    """Copy of the batch from host memory over PCIe by the device's copy engine."""
 
     name: str = "copy"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return bytes from host memory to the device; none where memory is unified."""
+        """Return bytes from host memory to the device; empty with unified memory."""
         host = scenario.cluster.trainers.host
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return ()
@@ -434,7 +434,7 @@ LOSS = Precision.FP32.bytes_per_element
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The device's second copy engine moves results (losses, predictions) over PCIe."""
+    """Copy of results (losses, predictions) over PCIe by the device's second copy engine."""
 
     name: str = "result"
 

@@ -1,7 +1,7 @@
 """Stages that wait: pipeline bubble, stragglers, slow devices, checkpoints.
 
-A device has a factor of its time that is constant over a run, and one of each step; both are 1 in
-the mean. A step waits for the largest product of the two among all devices. In any one step the
+The time of a device has a factor that is constant over a run, and a factor of each step; the mean
+of both is 1. A step waits for the largest product of the two among all devices. In any one step the
 products are independent draws of one distribution, so the mean over steps and runs is that of the
 largest of them: it is computed from order statistics, at a cost that does not grow with the number
 of devices.
@@ -45,19 +45,19 @@ MIN_FACTOR: Final = 1e-7
 
 @cache
 def slowest_factor(device: Spread, step: Spread, devices: int) -> float:
-    """Return the mean of the largest factor of time among devices.
+    """Return the expected largest factor on the step time among several devices.
 
     Parameters
     ----------
     device, step : Spread
-        How a device's factor differs from device to device, and from step to step.
+        Distributions of the factor over devices, and over steps.
     devices : int
-        How many wait for each other, at least 1.
+        Number of devices that wait for each other, at least 1.
 
     Returns
     -------
     float
-        Time of the slowest over that of the mean device [1], at least 1.
+        Time of the slowest device relative to the mean device [1], at least 1.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _together(one: Spread, other: Spread) -> Spread:
 
 
 def _quantile(spread: Spread) -> Curve:
-    """Return the quantile function of factors, at normal scores."""
+    """Return the quantile function of a distribution, as a function of normal scores."""
     deviation = spread.deviation
     curves: dict[Shape, Callable[[Values], Values]] = {
         Shape.LOGNORMAL: lambda score: _lognormal(score, deviation),
@@ -106,7 +106,7 @@ def _quantile(spread: Spread) -> Curve:
 
 
 def _share_below(spread: Spread) -> Curve:
-    """Return the distribution function of factors."""
+    """Return the cumulative distribution function of a distribution."""
     from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to load, and rarely needed
 
     deviation = spread.deviation
@@ -121,7 +121,7 @@ def _share_below(spread: Spread) -> Curve:
 
 
 def _sigma(deviation: float) -> float:
-    """Return the deviation of the logarithm of lognormal factors."""
+    """Return the standard deviation of the logarithm of a lognormal factor."""
     return float(np.sqrt(np.log1p(deviation**2)))
 
 
@@ -163,19 +163,19 @@ POINTS: Final = 1600
 
 
 def expected_largest(quantile: Curve, draws: float) -> float:
-    """Return the mean of the largest of independent draws of one distribution.
+    """Return the expected largest of independent draws of one distribution.
 
     Parameters
     ----------
     quantile : callable
-        What lies as far up in the distribution as these normal scores in the normal one.
+        Quantile function of the distribution, as a function of normal scores.
     draws : float
-        How many are drawn [1], at least 1.
+        Number of draws [1], at least 1.
 
     Returns
     -------
     float
-        The mean of the largest of them, in the unit of the quantiles.
+        Expected value of the largest draw, in the unit of the quantiles.
 
     Notes
     -----
@@ -200,23 +200,23 @@ def expected_largest(quantile: Curve, draws: float) -> float:
 def expected_largest_product(
     first: Curve, share_below: Curve, draws: float, within: tuple[float, float]
 ) -> float:
-    """Return the mean of the largest product of two positive factors.
+    """Return the expected largest product of two positive random factors.
 
     Parameters
     ----------
     first : callable
-        Quantiles of the first factor, at normal scores.
+        Quantile function of the first factor, as a function of normal scores.
     share_below : callable
-        Share of the second factor's distribution that lies below amounts [1].
+        Cumulative distribution function of the second factor [1].
     draws : float
-        How many pairs are drawn, all independent [1].
+        Number of independent pairs of draws [1].
     within : pair of float
-        Amounts that products lie between but for a chance too small to matter, above 0.
+        Range of the products, up to a negligible probability; above 0.
 
     Returns
     -------
     float
-        The mean of the largest product.
+        Expected value of the largest product.
 
     Notes
     -----
@@ -248,7 +248,7 @@ def expected_largest_product(
 
 @cache
 def _scores(apart: float, draws: float) -> tuple[Values, Values]:
-    """Return normal scores, and the chance that the highest of several is each of them."""
+    """Return normal scores, and for each the probability that it is the largest of `draws`."""
     scores = np.arange(-MAX_SCORE_OF_DRAWS, MAX_SCORE_OF_DRAWS, apart)
     less = [math.log(math.erfc(-score / math.sqrt(2.0)) / 2.0) for score in scores]
     density = -(scores**2) / 2.0 - math.log(2.0 * math.pi) / 2.0
@@ -258,12 +258,12 @@ def _scores(apart: float, draws: float) -> tuple[Values, Values]:
 
 @dataclass(frozen=True, slots=True)
 class Bubble:
-    """Fill and drain of a pipeline of devices, once a step."""
+    """Pipeline bubble: fill and drain of a pipeline of devices, once a step."""
 
     name: str = "pipeline bubble"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return an idle wait."""
+        """Return the idle wait of the bubble; empty without pipeline parallelism."""
         step, degrees = step_of(scenario), scenario.job.parallelism
         if step is None or in_common(degrees.pipeline) == 1:
             return ()
@@ -272,16 +272,16 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True)
 class StragglerWait:
-    """All ranks of a job wait for the slowest rank, once a step.
+    """Wait of all ranks of a job for the slowest rank, once a step.
 
-    Only the mean of the maximum of their random delays is counted, so a run without other
-    randomness stays deterministic and its cost does not grow with the ranks.
+    Only the expected maximum of their random delays is counted, so that a run without other
+    randomness stays deterministic and its cost does not grow with the number of ranks.
     """
 
     name: str = "slowest rank"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return an idle wait."""
+        """Return the idle wait for the slowest rank."""
         time = device_time(scenario)
         if scenario.job.train.straggling == 0.0 or time is None or not _meets(scenario):
             return ()
@@ -290,19 +290,19 @@ class StragglerWait:
 
 @dataclass(frozen=True, slots=True)
 class SlowDeviceWait:
-    """All devices of a job wait for the slowest device, once a step.
+    """Wait of all devices of a job for the slowest device, once a step.
 
     Their speeds differ by `train.device_spread` and `train.step_jitter`. Devices that split a
     replica wait for each other as replicas do: within a layer, or as stages of a pipeline, where
-    the slowest sets the pace of all micro-batches. All of them count equally, with the compute of
-    the slowest stage; fill and drain of a pipeline are not extended. Waiting for late ranks
-    (`StragglerWait`) has other causes, so only the excess over it is counted.
+    the slowest determines the time of all micro-batches. All devices count equally, with the
+    compute of the slowest stage; fill and drain of a pipeline are not extended. Waits for late
+    ranks (`StragglerWait`) have other causes, so that only the excess over them is counted.
     """
 
     name: str = "slowest device"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return an idle wait."""
+        """Return the idle wait for the slowest device."""
         train, time = scenario.job.train, device_time(scenario)
         varies = train.device_spread.varies or train.step_jitter.varies
         if not varies or time is None or scenario.devices == 1 or not _meets(scenario):
@@ -318,17 +318,17 @@ class SlowDeviceWait:
 
 
 def _meets(scenario: Scenario) -> bool:
-    """Return True if steps end together."""
+    """Return True if ranks end their steps together."""
     return scenario.job.mode is Mode.TRAIN
 
 
 def _share(scenario: Scenario) -> Real:
-    """Return the mean delay of a rank's step over its compute [1]."""
+    """Return the mean random delay of a rank, relative to its compute time [1]."""
     return scenario.job.train.straggling / scenario.calibration.value("straggling")
 
 
 def _wait_for_rank(scenario: Scenario, time: DeviceTime) -> Term:
-    """Return the wait for the rank that is latest by chance [s]."""
+    """Return the wait for the slowest rank, due to random delays [s]."""
     delay = term(
         mean_delay,
         share=_share(scenario),
@@ -351,16 +351,16 @@ and 4 machines of eight processes take 0.59 s and what falls as one over their n
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Devices copy their shares to the host, and all machines write them to the store.
+    """Blocking checkpoint: devices copy their shares to the host, and machines write them.
 
-    Replicated state is written once. The process of a device serialises its share while it writes,
-    so its own rate is a ceiling. Several writing processes first negotiate which writes what.
+    Replicated state is written once. The process of a device serializes its share while it writes,
+    so that its own rate is an upper limit. Several writing processes first negotiate their shares.
     """
 
     name: str = "checkpoint"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return bytes over PCIe, then to the store."""
+        """Return the bytes over PCIe, and the bytes to the store."""
         train = scenario.job.train
         if train.checkpoint_every_steps is None or scenario.job.model is None:
             return ()
@@ -383,13 +383,13 @@ class Checkpoint:
 
 
 def _agreeing(shares: CheckpointShares) -> Real:
-    """Return the time before several processes begin to write; 0 of a single one [s]."""
+    """Return the time that writing processes negotiate [s]; 0 for a single process."""
     several: Real = np.where(shares.writers * shares.processes > 1.0, AGREEING, 0.0)
     return several
 
 
 def _uploads(store: Storage, shares: CheckpointShares) -> Real:
-    """Return the upload requests of a machine to an object store; 0 of other stores."""
+    """Return the number of upload requests of a machine; 0 unless the store is an object store."""
     if store.scope is not Scope.OBJECT:
         return 0.0
     part = store.operation_size or float("inf")
