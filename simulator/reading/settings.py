@@ -262,20 +262,20 @@ def _amounts(value: str) -> tuple[Plain, ...]:
 
 
 class SettingsReader:
-    """Reads one file, a job or a service, again and again, each time with other settings.
+    """Reads one job or service repeatedly, each time with other settings.
 
-    It can be pickled: a process that gets it has the same texts.
+    It can be pickled: a process that receives it has the same texts.
 
     Parameters
     ----------
     chain : sequence of Document
-        The file's own document, that of what it extends, and so on (`merge_documents.chain_of`).
+        The documents of the file, of the file it extends, and so on (`merge_documents.chain_of`).
     default_name : str
-        Name of the job or service where the file states none.
+        Name of the job or service if the file states none.
     overrides : sequence of str
         ``section.key=value``, before any settings.
     profiles : sequence of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
+        Directories of hardware profiles, searched before the default ones.
     calibration : pathlib.Path, optional
         An overlay of fitted parameters, instead of the one the file names.
     """

@@ -97,23 +97,23 @@ class PartialTable:
 
 
 class UnresolvedScenario:
-    """The sections of a scenario, and what they name and imply; defaults are not filled in.
+    """The sections of a scenario, and objects that they name; defaults are not filled in.
 
-    `host` is the machine as its profile says, `storage` the store named in the file, `cache` the
-    drives named as its cache, and `measured_on` the machine that CPU times were
-    measured on. `helper` is the machine of the [remote] section and `helper_storage` its store.
+    `host` is the machine of the profile, `storage` the store that the file names, `cache` the
+    drives that it names as cache, and `measured_on` the machine on which CPU times were measured.
+    `helper` is the machine of the ``[remote]`` section and `helper_storage` its store.
 
     Parameters
     ----------
     sections : mapping of str to table
-        By name: all of `SECTIONS`, None where the file has none.
+        By name: all of `SECTIONS`, None for those that the file lacks.
     document : Document, or callable
-        All that the files and options say, or what gives it.
+        Contents of the files and options, or a function that returns them.
     name, title : str
-        As the file has them; empty where it has none.
+        Name and title in the file; empty if it has none.
     step_batch : int, optional
-        The batch size that a step time in the files was measured at; None where an option states
-        the step time: it is of the job's batch size.
+        Batch size at which a step time in the files was measured; None if an option states the step
+        time, whose batch size is that of the job.
     """
 
     hardware: Hardware

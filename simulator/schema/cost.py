@@ -159,8 +159,8 @@ class StorePlan(Section):
     another cloud; bytes that leave its region cost money. By default in another cloud where its
     profile and that of the machines name different clouds, else in the same region."""
     kept: TimeField | None = None
-    """How long it holds data and checkpoints, such as 90 d; by default as long as the machines are
-    billed, which is the minimum."""
+    """Time for which it holds data and checkpoints, such as 90 d; by default as long as the
+    machines are billed, which is the minimum."""
     checkpoints: CountField = 2
     """Number of checkpoints it holds at a time: the last one, and the one being written."""
 

@@ -299,7 +299,7 @@ class InputPipeline(Section):
     transport: Annotated[Transport, Choice(Transport)] = field(
         default=Transport.SHARED_MEMORY, metadata=DEPENDS
     )
-    """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
+    """Transfer of a batch to the main process; shared-memory for pytorch, else in-process."""
     tensors_per_batch: CountField = 2
     """Number of tensors in a finished batch; worker processes hand over each by itself."""
     receive_per_batch: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)

@@ -136,7 +136,7 @@ class Limits:
     nodes: NodesField | None = None
     """Most machines that train."""
     requires: tuple[TextField, ...] = ()
-    """What the accelerator must be capable of, such as cuda or bf16."""
+    """Features that the accelerator must have, such as cuda or bf16."""
     porting: tuple[TextField, ...] = ()
     """Software of accelerators to which the program would be ported, such as rocm or neuron; by
     default only accelerators are considered on which it runs unchanged."""

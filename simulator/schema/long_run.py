@@ -252,20 +252,20 @@ class Outages(Section):
     """
 
     trace: TextField | None = None
-    """A CSV file of recorded availability: columns hours and available (1 or 0); replayed."""
+    """A CSV file of recorded availability to replay: columns hours and available (1 or 0)."""
     mean_up: TimeField | None = None
-    """Mean time with machines."""
+    """Mean time with all machines available."""
     mean_down: TimeField | None = None
     """Mean length of an outage."""
     variation: VariationField = 2.0
     """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
-    """Warning before machines go."""
+    """Time between the warning and the loss of machines."""
     fallback: bool = False
-    """While no spot machine can be had the job goes on with machines bought on demand, and back to
-    spot machines as soon as they are there, each time with a restart; it waits by default."""
+    """Whether the job continues on on-demand machines during an outage, and returns to spot
+    machines as soon as they are available, each time with a restart; by default it waits."""
     source: TextField = field(default="", metadata=REQUIRED)
-    """Who says so."""
+    """Source of these numbers."""
 
     up: tuple[Seconds, ...] = field(default=(), metadata=DERIVED)
     down: tuple[Seconds, ...] = field(default=(), metadata=DERIVED)

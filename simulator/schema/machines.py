@@ -325,35 +325,36 @@ class Hardware(Section):
     cache: TextField | None = None
     """Drives in front of the store that cache the data read: local, or a store's profile."""
     ram: ByteField | None = None
-    """What if the machine had this much RAM."""
+    """RAM of the machine, instead of its own."""
     vcpus: NumberField | None = None
-    """What if it had this many hardware threads; cores change in proportion unless given."""
+    """Number of hardware threads, instead of the machine's; cores change in proportion unless
+    given."""
     cores: NumberField | None = None
-    """What if it had this many physical cores."""
+    """Number of physical cores, instead of the machine's."""
     smt_worth: FractionField | None = None
     """Extra speed of a busy core with a second hardware thread, as a fraction of a core."""
     contention: NumberOrZeroField | None = None
     """Extra time of work with all cores busy over that with one, as a fraction; 0: none."""
     memory_bandwidth: ByteRateField | None = None
-    """What if its host memory had this bandwidth."""
+    """Bandwidth of the host memory, instead of the machine's."""
     storage_bandwidth: ByteRateField | None = None
-    """What if the store read at this rate, as achieved."""
+    """Achieved read rate of the store, instead of its own."""
     storage_latency: TimeOrZeroField | None = None
-    """What if this time passed before the first byte of a read."""
+    """Time before the first byte of a read, instead of the store's."""
     storage_operations: OperationsField | None = None
-    """What if the store answered this many small random reads a second."""
+    """Small random reads per second, instead of the store's."""
     storage_capacity: ByteField | None = None
     """Capacity of the store; its rent and burst credits are in proportion to it where they depend
     on it."""
     storage_prefixes: CountField = 1
     """Number of prefixes of objects, each with the store's limit of requests for itself."""
     storage_request_rate: ByteRateField | None = None
-    """What if one request to the store had at most this rate."""
+    """Highest rate of one request to the store, instead of its own."""
     network_bandwidth: ByteRateField | None = None
-    """What if each machine's network attachment carried this rate, one way."""
+    """Rate of each machine's network attachment, one way, instead of its own."""
     pcie_bandwidth: ByteRateField | None = None
-    """What if an accelerator alone reached its host at this rate, one way, over its link and the
-    uplink of its switch."""
+    """Rate between an accelerator alone and its host, one way, over its link and the uplink of its
+    switch, instead of its own."""
 
 
 class Role(StrEnum):

@@ -112,7 +112,7 @@ class Targets(StrEnum):
     ATTENTION = "attention"
     """Queries, keys, values and the output of attention."""
     LINEAR = "linear"
-    """Those of attention and of the MLP."""
+    """Products of attention and of the MLP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

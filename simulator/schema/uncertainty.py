@@ -72,7 +72,7 @@ class Grade(StrEnum):
     FITTED = "fitted kernels"
     """Computed from kernels and exchanges fitted to other runs of such devices and software."""
     EXPERTS = "fitted kernels of experts"
-    """The same with experts, so that load and exchange depend on the data."""
+    """Computed from fitted kernels of experts, whose load and exchange depend on the data."""
     CARRIED = "kernels carried over"
     """Added if nothing was fitted to the framework, so that another framework's kernels are
     used."""
@@ -91,11 +91,11 @@ class Grade(StrEnum):
     SISTER = "measured on a sister card"
     """Measured on another card of the same chip."""
     OTHER_CARD = "measured on another card"
-    """The same on a card of another chip, for a model given by its totals."""
+    """Measured on a card of another chip, for a model given by its totals."""
     RELATIVE = "kernels of a relative"
     """Kernels of the most similar measured device, for an unmeasured device."""
     PROFILED = "profiled kernels"
-    """The same if the measurement is the sum of kernels timed one by one."""
+    """Computed from a sum of kernels timed one by one."""
     ON_CORES = "computed on cores"
     """Computed from the arithmetic rate of processor cores, of which few were measured."""
     DATASHEET = "data sheet"
@@ -105,7 +105,7 @@ class Grade(StrEnum):
     CROWDED = "busy cores of a server"
     """Slowdown of busy cores, taken from other servers."""
     CROWDED_SMALL = "busy cores of a small machine"
-    """The same for a machine with few cores, whose slowdown varies more."""
+    """Slowdown of busy cores of a machine with few cores, which varies more."""
 
 
 class Axis(StrEnum):

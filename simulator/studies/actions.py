@@ -73,19 +73,19 @@ UNSHARED_NOISE: Final = 0.5
 """Share of a step's uncertainty that runs computing in another way do not have in common: a guess,
 as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
 QUICK_STEPS: Final = 600
-"""Simulated steps from which on a job takes long to simulate."""
+"""Number of simulated steps above which a job takes long to simulate."""
 RUN_TIME: Final = "total_time_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One change and what it does.
+    """One change to a job and its effect.
 
-    `copies` of the data are needed first: they count in all figures here. `time` and `bill` are
-    the run's after the change, `shorter` how much shorter it becomes as a share, `low` and `high`
-    the 80% interval of that. `rent` is what machines, and the space for the data, cost more [$/s],
-    None where no price of machines is known. `fits` says that the job is likely not to fit now and
-    likely to fit then, or may not fit now and surely does then; `fitting` is how likely it fits.
+    `copies` of the data are needed first and are included in all values. `shorter` is the relative
+    reduction of the run time, `low` and `high` its 80% interval. `rent` is the additional price of
+    machines and stored data [$/s], None if no price of machines is known. `fits`: the job probably
+    does not fit now and does after the change, or may not fit now and surely does; `fitting` is the
+    probability that it fits after the change.
     """
 
     change: Change
@@ -100,30 +100,31 @@ class Action:
 
     @property
     def settings(self) -> Mapping[str, Plain]:
-        """The keys to change."""
+        """Keys to change, with their values."""
         return self.change.settings
 
     @property
     def time(self) -> Seconds:
-        """The run after the change, with the copies before it [s]."""
+        """Run time after the change, including copies before the run [s]."""
         return self.prediction.timing.total_time + waited(self.copies)
 
     @property
     def bill(self) -> Usd | None:
-        """Its whole bill, machines, stores and copies [$]; None: no price is known."""
+        """Cost of machines, stores and copies after the change [$]; None if no price is known."""
         return _in_all(self.prediction.in_all, self.copying)
 
     @property
     def copying(self) -> Usd:
-        """Return the cost of its copies, while machines wait for them [$]."""
+        """Cost of the copies, including machines that wait for them [$]."""
         rent = machines_price(self.prediction.scenario) or 0.0
         return sum(one.bill(rent) for one in self.copies)
 
 
 def bills(base: Prediction, action: Action) -> tuple[Usd | None, Usd | None]:
-    """Bills before and after a change that leave out the same [$]; None: no price is known.
+    """Return comparable costs before and after a change [$]; None if no price is known.
 
-    Where other charges of stores are unknown after it, both are those of machines and copies alone.
+    If different charges of stores are unknown before and after, both costs are those of machines
+    and copies alone.
     """
     after = action.prediction
     if base.storage.missing == after.storage.missing:
@@ -137,9 +138,9 @@ def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Estimate:
-    """A change by closed forms: the run's time, what it costs a second, how probably it fits.
+    """Closed-form estimate of a change: run time [s], price [$/s], and probability that it fits.
 
-    `rent` is what of the price goes on as long as the run does; the rest is charged once.
+    `rent` is the part of the price that grows with the run time; the rest is charged once.
     """
 
     change: Change
@@ -156,14 +157,14 @@ def actions(
     *,
     met: BugLog | None = None,
 ) -> tuple[Action, ...]:
-    """Return the changes to a job that gain most, best first; none where no gain is significant.
+    """Return the changes to a job that gain most, best first; empty if no gain is significant.
 
     Parameters
     ----------
     reader : CandidateReader
         Reads the scenario of `base` with some keys set.
     base : Prediction
-        The job as it is, with its intervals.
+        Prediction of the job without changes, with its intervals.
     catalogue : Catalogue
         Machines and stores on offer.
     met : BugLog, optional
@@ -198,7 +199,7 @@ def _with(found: Sequence[Action], new: Action) -> list[Action]:
 
 
 def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Action]) -> bool:
-    """Return whether what is found costs less an hour than a run of that time, and is as good."""
+    """Return whether another change has a lower rent and at most the given run time."""
     return bool(rent) and any(
         (other.rent or 0.0) < (rent or 0.0) and other.time <= (1.0 + MIN_GAIN) * time
         for other in found
@@ -206,9 +207,9 @@ def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Actio
 
 
 def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Action]) -> bool:
-    """Return whether a change needs no prediction, since a cheaper one is at least as good.
+    """Return whether a cheaper change found before is at least as good as the best case of one.
 
-    No run is shorter than its best case: what is as good as that is as good as the run.
+    Then it needs no prediction, as no run is shorter than its best case.
     """
     if not rent or not found:
         return False
@@ -222,7 +223,7 @@ def _waits(base: Prediction) -> bool:
 
 
 def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
-    """Return the baseline with machines of its own cloud and stores that only some clouds reach."""
+    """Return the baseline with machines of its own cloud and all stores of the clouds."""
     own = machine_of(scenario.cluster.trainers.host)
     return Baseline(
         reader=reader,
@@ -234,7 +235,7 @@ def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -
 
 
 def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
-    """Return priced machines of the same cloud, from the same folder of the catalogue."""
+    """Yield priced machines of the same cloud, from the same folder of the catalogue."""
     folder = own.name.rpartition("/")[0]
     if not own.cloud:
         return
@@ -250,10 +251,10 @@ def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
 
 
 def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:
-    """Return the best change of each kind by closed forms, best first.
+    """Return the best change of each kind by closed-form estimates, best first.
 
-    Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
-    its bound, which more of them bring it closer to.
+    `slack` is the run time relative to its lower bound: workers that share a full resource leave it
+    idle at times, and more workers bring the run closer to the bound.
     """
     waiting = replace(own, time=slack * own.time)
 
@@ -273,7 +274,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
 
 
 def _roomier(own: _Estimate, found: Iterable[_Estimate | None]) -> list[_Estimate]:
-    """Return the cheapest change after which a job that may not fit surely does."""
+    """Return the cheapest change after which a job surely fits, if it may not fit now."""
     if not LIKELY_FIT <= own.fitting < SURE_FIT:
         return []
     sure = [tried for tried in found if tried is not None and tried.fitting >= SURE_FIT]
@@ -291,7 +292,10 @@ def _enough(own: float) -> float:
 
 
 def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
-    """Return the probability that a job fits: 0 or 1 for RAM and for memory without uncertainty."""
+    """Return the probability that a job fits into RAM and GPU memory.
+
+    It is 0 or 1 for RAM, and for GPU memory without a known uncertainty.
+    """
     if ram.verdict is Verdict.NO:
         return 0.0
     if memory is None:
@@ -369,7 +373,7 @@ def _action(
     met: BugLog | None,
     found: Sequence[Action],
 ) -> Action | None:
-    """Return the predicted change; None if it is refused, or outdone by an earlier one."""
+    """Predict a change; return None if it is refused, or if an earlier change is as good."""
 
     def predicted() -> tuple[Scenario, UsdPerSecond | None, Prediction] | None:
         scenario = reader.read(change.settings).scenario
@@ -399,7 +403,7 @@ def _action(
 
 
 def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
-    """Return the added rent of machines and of space for the data [$/s], where known."""
+    """Return the additional price of machines and stored data [$/s]; None if unknown."""
     before, now = machines_price(base), machines_price(after)
     if before is None or now is None:
         return None
@@ -417,16 +421,17 @@ _COMPUTED: Final = frozenset(
         "trainable parameters",
     }
 )
-"""Kinds of levers after which the device computes in another way."""
+"""Kinds of levers that change how the device computes."""
 
 
 def _interval(
     base: Prediction, after: Prediction, change: Change, longer: Seconds
 ) -> tuple[float, float]:
-    """80% interval of how much shorter the run becomes, `longer` for the copies before it.
+    """Return the 80% interval of the relative reduction of the run time.
 
-    What both do not know is the same on the same devices, so that most of it cancels; another
-    machine errs by itself, and so does a part of what another way to compute takes.
+    `longer` is the time of copies before the run [s]. Uncertainties of both predictions are equal
+    on the same devices and mostly cancel; those of another machine are independent, and so is a
+    part of those of a change in how the device computes.
     """
     times = [
         _drawn(prediction, seed)
@@ -445,7 +450,7 @@ def _interval(
 
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
-    """Return the time of the run at many rates [s]; the same seed draws the same rates."""
+    """Return the run time at many sampled rates [s]; the same seed samples the same rates."""
     inputs = simulation_input(prediction.scenario)
     uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
@@ -455,12 +460,12 @@ def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
 
 
 def is_too_large(prediction: Prediction) -> bool:
-    """Return whether a job is likely not to fit."""
+    """Return whether a job probably does not fit into memory."""
     return _fitting(prediction.memory, prediction.host_ram) < LIKELY_FIT
 
 
 def _counts(base: Prediction, action: Action) -> bool:
-    """Return whether a change gains more than is known, in most cases."""
+    """Return whether the gain of a change exceeds the noise and is probable."""
     if is_too_large(base) or action.fits:
         return action.fits
     noise = max(
@@ -484,16 +489,16 @@ def _counts(base: Prediction, action: Action) -> bool:
 ATTAINMENT: Final = "slo.attainment"
 ReadService = Callable[[Mapping[str, Plain]], Service]
 MAX_REQUESTS: Final = 600
-"""Requests of the runs that compare changes, where all are there from the start."""
+"""Maximum number of requests of runs that compare changes, if all arrive at the start."""
 MAX_MACHINES: Final = 3
-"""Other machines that are predicted at most."""
+"""Maximum number of other machines that are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAction:
-    """A change to a service, and the service with it, with its intervals.
+    """One change to a service, with the prediction of the changed service and its intervals.
 
-    `rent` is what the machines cost more [$/s]; None where a price is not known.
+    `rent` is the additional price of the machines [$/s]; None if a price is unknown.
     """
 
     change: Change
@@ -509,9 +514,9 @@ def service_actions(
     Parameters
     ----------
     read : callable
-        The service of `base` with some keys set.
+        Returns the service of `base` with some keys set.
     base : ServicePrediction
-        The service as it is.
+        Prediction of the service without changes.
     catalogue : Catalogue
         Machines on offer.
     """
@@ -555,7 +560,7 @@ def _quick_prediction(service: Service, seed: int) -> ServicePrediction:
 
 
 def _shortened(service: Service) -> Service:
-    """Return the service with few requests if all are there from the start: rates stay the same."""
+    """Return the service with fewer requests if all arrive at the start; its rates are the same."""
     ways, count = service.load.arrivals, usual_count(service.load)
     if not isinstance(ways, OpenLoop) or math.isfinite(ways.rate) or (count or 0) <= MAX_REQUESTS:
         return service
@@ -570,7 +575,11 @@ def price_of_answers(prediction: ServicePrediction) -> Usd | None:
 
 
 def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
-    """Return whether a change gains more than `MIN_GAIN` in what counts for the service."""
+    """Return whether a change improves the service by more than `MIN_GAIN`.
+
+    The criterion is the price of answers if the limits are met, else the share of requests within
+    the limits, else the request rate at saturation.
+    """
     if base.keeps_limits:
         before, now = price_of_answers(base), price_of_answers(after)
         if not after.keeps_limits or before is None or now is None:
@@ -585,10 +594,9 @@ def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
 
 
 def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
-    """Return whether a change leaves the share of requests within all limits as sure as it is.
+    """Return whether a change leaves the pessimistic share of requests within the limits.
 
-    No saving is proposed to a service within its limits in nine of ten cases if it may then miss
-    them.
+    No saving is proposed that could make a service miss its limits.
     """
     if not base.keeps_limits:
         return True
@@ -601,7 +609,7 @@ def _at_worst(prediction: ServicePrediction) -> float:
 
 
 def carried_rate(prediction: ServicePrediction) -> float:
-    """Return the sustainable request rate [1/s]; 0 where the model does not fit."""
+    """Return the sustainable request rate [1/s]; 0 if the model does not fit."""
     if not prediction.fits:
         return 0.0
     found = prediction.saturation or saturation_of(prediction.service, seed=prediction.seed)
@@ -609,9 +617,9 @@ def carried_rate(prediction: ServicePrediction) -> float:
 
 
 def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
-    """Return a sort key for services: limits met at the least price, then share of requests within.
+    """Return a sort key for services: limits met at the lowest price, else requests within limits.
 
-    Of equals that miss them, that is what they carry at saturation, or while the load lasts.
+    Ties among services that miss the limits are broken by their request rate at saturation.
     """
     price, told, found = price_of_answers(prediction), prediction.answered, prediction.saturation
     cheap = -math.inf if price is None else -price
@@ -623,7 +631,7 @@ def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
 
 
 def _readable(read: ReadService, levers: Iterable[Change]) -> Iterator[tuple[Change, Service]]:
-    """Return levers with their services, without those that are refused."""
+    """Yield the changes that the service accepts, with the changed service."""
     for change in levers:
         try:
             yield change, read(change.settings)
@@ -637,10 +645,10 @@ def _waits_for_reads(base: ServicePrediction) -> bool:
 
 
 def _may_gain(base: ServicePrediction, service: Service) -> bool:
-    """Return whether a change can lower the price of answers at a given rate.
+    """Return whether a change may lower the price of answers.
 
-    A given rate is answered in any case, so that only a lower rent does; where
-    requests wait for answers, or for the start of the run, faster machines do.
+    At a given request rate, only a lower rent does; in a closed loop or with autoscaling faster
+    machines may, too.
     """
     found, rent = base.saturation, service_price(service)
     if not base.keeps_limits or found is None:
@@ -652,7 +660,10 @@ def _may_gain(base: ServicePrediction, service: Service) -> bool:
 
 
 def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]:
-    """Other machines of the cloud: the cheapest that may do, as far as memory and rates tell."""
+    """Return the cheapest other machines of the cloud that may be suitable.
+
+    `keeps`: the service is within its limits, so only cheaper machines are returned.
+    """
     own = service.group.host
     now = service_price(service)
     if now is None or service.owned is not None:
@@ -672,7 +683,7 @@ def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]
 
 
 def _may_do(service: Service, host: Host) -> bool:
-    """Return whether a machine runs the same software, and has room for the weights of tokens."""
+    """Return whether a machine runs the same software and can hold the weights."""
     own = service.group.host.gpu
     if host.gpu is not None and host.gpu.stack is not (Stack.CUDA if own is None else own.stack):
         return False
@@ -687,7 +698,7 @@ def _may_do(service: Service, host: Host) -> bool:
 def _service_action(
     base: ServicePrediction, read: ReadService, change: Change, quickly: ServicePrediction
 ) -> ServiceAction:
-    """Return a change with its intervals, after a shorter prediction selected it."""
+    """Predict a change with its intervals, after a shorter prediction `quickly` selected it."""
     service = read(change.settings)
     after = predict_service(
         service,

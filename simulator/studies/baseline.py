@@ -40,13 +40,13 @@ about what a step is known to at best."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine on offer.
+    """A machine on offer, with the properties that limits refer to.
 
-    `gpu` is the name of its accelerator without the kind before it, and `stack` the software that
-    is programmed with; both are empty without one. `threads` are its vCPUs, `sold` are the ways in
-    which its hours are bought, `rent` is its first listed price. `capabilities` are what a job may
-    require: the accelerator's software, and the number formats it has a rate of its own for.
-    `marked`: a CoreMark compares the speed of its processors with others.
+    `gpu` is the name of its accelerator without ``gpu/``, and `stack` the software to program it;
+    both are empty without one. `threads` are its vCPUs, `sold` the known ways to buy it, `rent` is
+    its first listed price. `capabilities` are what a job may require: the accelerator's software,
+    and the number formats that it computes natively. `marked`: its CPU speed is known by a
+    CoreMark.
     """
 
     name: str
@@ -67,22 +67,22 @@ class Machine:
 
     @property
     def priced(self) -> bool:
-        """Return whether any price of it is known."""
+        """True if any price of the machine is known."""
         return bool(self.sold)
 
     @property
     def drives(self) -> bool:
-        """Return whether it has drives inside."""
+        """True if the machine has local drives."""
         return self.drive is not None
 
     @property
     def threads_per_gpu(self) -> float:
-        """VCPUs for each accelerator; of all of it without any."""
+        """Number of vCPUs per accelerator; all vCPUs if there is none."""
         return self.threads / max(1, self.gpus)
 
 
 def machine_of(host: Host) -> Machine:
-    """Return the facts about a machine that limits refer to."""
+    """Return the properties of a machine that limits refer to."""
     gpu = host.gpu
     return Machine(
         name=host.name,
@@ -104,7 +104,7 @@ def machine_of(host: Host) -> Machine:
 
 
 def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
-    """Return whether the machine's own drives hold the data and are better than a volume.
+    """Return whether local drives hold the data and are at least as fast as a volume.
 
     They cost no rent, so such a volume is not worth renting.
     """
@@ -118,8 +118,8 @@ def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
 def worth_renting(machine: Machine, stores: Sequence[Storage], size: Bytes) -> list[Storage]:
     """Return stores whose rent is small compared with the machine's, without slower ones.
 
-    A search compares bills of machines, so a store that costs much may not look free in it. Where
-    the rent of all is more, or a price is not known, the cheapest one is left.
+    A search compares bills of machines, so expensive stores are excluded from it. If all rents are
+    too high, the cheapest store is returned; if the prices are unknown, all stores are.
     """
     rents = {store.name: store.standing(size) for store in stores}
     known = [store for store in stores if rents[store.name] is not None]
@@ -134,9 +134,9 @@ def worth_renting(machine: Machine, stores: Sequence[Storage], size: Bytes) -> l
 
 
 def _is_beaten(store: Storage, before: Sequence[Storage], after: Sequence[Storage]) -> bool:
-    """Return whether another store is at least as fast in everything; of equals the cheapest stays.
+    """Return whether another store is at least as fast in all respects; ties go to the cheapest.
 
-    One whose rate rests on credits is fast for a while only, and beats none.
+    A store whose rate depends on credits is fast only for a while, and beats no other.
     """
     before, after = (
         [other for other in side if not _is_burstable(other)] for side in (before, after)
@@ -151,7 +151,7 @@ def _is_burstable(store: Storage) -> bool:
 
 
 def as_fast(store: Storage, other: Storage, many: int = 1) -> bool:
-    """Return whether `many` of a store are at least as fast as another one in everything."""
+    """Return whether `many` of a store are at least as fast as another one in all respects."""
     pairs = (
         (many * store.read_rate, other.read_rate),
         (many * (store.write_bandwidth or 0.0), other.write_bandwidth or 0.0),
@@ -167,10 +167,10 @@ def _operations(store: Storage) -> PerSecond:
 
 
 def capabilities(host: Host) -> frozenset[str]:
-    """Return what a job may require of the accelerator.
+    """Return the capabilities of the accelerator that a job may require.
 
-    Its software (cuda, rocm, ...) and every number format with a rate of its own: a format that
-    runs at the rate of another, or not at all, is none.
+    These are its software (cuda, rocm, ...) and all number formats that it computes natively, not
+    at the rate of another format.
     """
     gpu = host.gpu
     if gpu is None:
@@ -204,7 +204,7 @@ def machines_on_offer(catalogue: Catalogue, always: Iterable[str] = ()) -> tuple
 
 
 def is_called(name: str, wanted: str) -> bool:
-    """Return whether an accelerator's name is or begins with the wanted one, or matches it.
+    """Return whether the name of an accelerator starts with the wanted name or matches it.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def is_called(name: str, wanted: str) -> bool:
 
 
 def is_sold_in(region: str, wanted: str) -> bool:
-    """Return whether a price for `region` holds in the wanted one.
+    """Return whether a price for `region` applies in the region `wanted`.
 
     A price may be for all regions, or for a group of them such as all that begin with ``us``.
 
@@ -235,7 +235,7 @@ MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The scenario as it stands, and what is on offer; `own` is the machine it names."""
+    """The scenario without changes, and machines and stores on offer; `own` is its machine."""
 
     reader: CandidateReader
     scenario: Scenario
@@ -246,7 +246,7 @@ class Baseline:
 
     @property
     def store(self) -> str:
-        """The store that the file names; empty where data lies on the machine's own drives."""
+        """Name of the store in the scenario; empty if data is on the machine's own drives."""
         name = str(self.reader.given(STORE) or "")
         return name if name.startswith("storage/") or not name else f"storage/{name}"
 
@@ -255,7 +255,7 @@ class Baseline:
         return next(machine for machine in self.machines if machine.name == name)
 
     def nearby(self, machine: Machine) -> list[Storage]:
-        """Return stores of a machine's cloud with known prices; all of them if none is known."""
+        """Return the stores of a machine's cloud with known prices, or all if none is known."""
         there = [
             store
             for store in self.stores
@@ -265,9 +265,9 @@ class Baseline:
 
     @property
     def global_batch(self) -> int | None:
-        """Samples of an optimizer step over all ranks, where that is to stay as it is.
+        """Samples of an optimizer step over all ranks, if they must not change; else None.
 
-        It is where the file gives it, and where it spreads its model over accelerators.
+        They must not change if the scenario states them, or splits its model over accelerators.
         """
         job = self.scenario.job
         if self.reader.given(GLOBAL_BATCH) is None and not job.parallelism.splits_model:
@@ -277,7 +277,8 @@ class Baseline:
     def share(self, machine: Machine, settings: Settings) -> int:
         """Return the samples of one rank in an optimizer step; 0 if they cannot be divided evenly.
 
-        Those of all ranks together stay as they are where they must; else those of one rank do.
+        They follow from the global batch if it must not change; else they equal those of the
+        scenario.
         """
         whole, ranks = self.global_batch, self.ranks(machine, settings)
         if whole is not None:
@@ -286,7 +287,7 @@ class Baseline:
         return round(train.batch_size) * train.accumulation
 
     def gpus(self, machine: Machine) -> int:
-        """Accelerators of a machine that the job uses."""
+        """Return the number of accelerators of a machine that the job uses."""
         given, job = self.reader.given("hardware.gpus"), self.scenario.job
         if isinstance(given, int):
             return given
@@ -300,7 +301,7 @@ class Baseline:
         return max(1, devices // self.replica(settings))
 
     def replica(self, settings: Settings) -> int:
-        """Accelerators that hold one copy of the model."""
+        """Return the number of accelerators that together hold one copy of the model."""
         own = self.scenario.job.parallelism
         degrees = {"tensor": own.tensor, "pipeline": own.pipeline, "context": own.context}
         product = 1
@@ -309,7 +310,7 @@ class Baseline:
         return product
 
     def fits(self, machine: Machine, settings: Settings) -> bool:
-        """Return whether a candidate surely fits into accelerators' memory; True where unknown."""
+        """Return whether a candidate surely fits into GPU memory; true if unknown."""
         rest = tuple(sorted((k, v) for k, v in settings.items() if k not in MEMORY_NEUTRAL))
         key = (machine.gpu, machine.gpus, rest)
         if key not in self.fitted:
@@ -330,7 +331,7 @@ def baseline_of(
     catalogue : Catalogue
         Machines and stores on offer.
     named : tuple of str
-        Machines that are looked at although they have no price.
+        Machines to include although they have no price.
     """
     scenario = reader.read({}).scenario
     own = scenario.cluster.trainers.host.name
@@ -351,7 +352,7 @@ def with_full_name(settings: Settings, catalogue: Catalogue) -> Settings:
 
 
 def stores_on_offer(catalogue: Catalogue) -> tuple[Storage, ...]:
-    """Return stores that only some clouds reach; a profile with mistakes is left out."""
+    """Return the stores of clouds; profiles with mistakes are left out."""
     found = []
     for name in catalogue.names("storage"):
         try:
@@ -369,7 +370,7 @@ MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})
 def keeps_pin(
     baseline: Baseline, machine: Machine, settings: Settings, key: str, value: Plain
 ) -> bool:
-    """Return whether a candidate has a key at the pinned value."""
+    """Return whether a candidate has the pinned `value` of a key."""
     if key == MACHINE:
         return fnmatch.fnmatch(machine.name, str(value))
     if key == GPU_KEY:
@@ -394,10 +395,10 @@ def keeps_pins(
 def pinned_seeds(
     pins: Mapping[str, Plain], seeds: Iterable[Settings], base: Settings
 ) -> Iterator[Settings]:
-    """Return the starting points of a search: all pins set, and each of them left free.
+    """Yield starting points of a search: all pins set, and each pin left free in turn.
 
-    Pins of the machine choose among machines and are not set. `base` is what pins that the
-    scenario states already leave out.
+    A pin is a key with a fixed value. Pins of the machine filter machines and are not set. Pins
+    that the settings `base` already contain are skipped.
     """
     set_ones = {k: v for k, v in pins.items() if k not in MACHINE_KEYS and base.get(k) != v}
     for seed in seeds:

@@ -35,29 +35,28 @@ from simulator.studies.search.outcome import Candidate, Outcome, Progress, Statu
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
 SINGLE_REQUESTS: Final = 2000
-"""Requests of one replica that are simulated at most; those beyond take what they do at
-saturation."""
+"""Maximum number of simulated requests per replica; further ones take their time at saturation."""
 TOTAL_REQUESTS: Final = 20_000
-"""Requests up to which the machines that are chosen are simulated with all of them."""
+"""Maximum number of requests for which the chosen machines are simulated with all requests."""
 FEW_MORE: Final = 16
-"""The part of the machines that is added while some are late."""
+"""Divisor: this fraction of the machines is added while some finish late."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BulkSizing:
-    """One kind of machine and one way to lie on it, for a job that has a deadline.
+    """Sizing of one kind of machine for a bulk job: all requests at once, with a deadline.
 
-    Every machine answers its share of the requests, so that one represents all of them;
-    what is chosen runs once more with all of them, where these are few enough.
+    Every machine serves an equal share of the requests, so one simulated machine represents all;
+    the chosen number of machines is simulated again with all requests, unless they are too many.
 
     Parameters
     ----------
     service : Service
-        On one machine, with as many replicas as that holds.
+        Service on one machine, with as many replicas as fit.
     seed : int
-        Of lengths.
+        Seed of token lengths.
     deviations : float
-        How much longer than expected iterations take, in standard deviations.
+        Slowdown of iterations, in standard deviations of their uncertainty.
     """
 
     service: Service
@@ -66,12 +65,12 @@ class BulkSizing:
 
     @cached_property
     def deadline(self) -> Seconds:
-        """By when the last request is to be answered [s].
+        """Time until the last request must be answered [s].
 
         Raises
         ------
         NotModelled
-            If nothing says so.
+            If no deadline is stated.
         """
         found = self.service.deadline or self.service.slo.end_to_end
         if found is None:
@@ -81,36 +80,36 @@ class BulkSizing:
 
     @cached_property
     def requests(self) -> int:
-        """All requests of the job."""
+        """Number of requests of the job."""
         return usual_count(self.service.load) or 1
 
     @cached_property
     def hindrance(self) -> str:
-        """Why no number of these machines will do; empty where nothing is known against them."""
+        """Reason why no number of these machines is sufficient; empty if none is known."""
         return lack(self.service, self._one)
 
     @cached_property
     def least(self) -> int:
-        """Machines without which the rate at saturation is too low."""
+        """Lower bound on the number of machines, from the request rate at saturation."""
         return max(1, math.ceil(self.requests / (self._rate * self.deadline)))
 
     def least_price(self, each: UsdPerSecond) -> Usd:
-        """Return the least cost of the whole job at a price of each machine [$]."""
+        """Return a lower bound on the cost of the job, from the price of one machine [$]."""
         return each * self.requests / self._rate
 
     def slow(self, deviations: float) -> BulkSizing:
-        """Return the same with iterations longer by `deviations` standard deviations."""
+        """Return the sizing with iterations slower by `deviations` standard deviations."""
         return replace(self, deviations=deviations)
 
     def on(self, machines: int) -> Service:
-        """Return the service on a number of machines, each of which reads its share."""
+        """Return the service on a number of machines, each of which reads an equal share."""
         service = self.service
         group = replace(service.group, count=machines)
         job = None if service.reading is None else _on(service.reading, machines)
         return replace(service, group=group, serving=times(service.serving, machines), reading=job)
 
     def answered(self, machines: int) -> Answered | None:
-        """Return latencies on a number of machines, and how long all of them take."""
+        """Return latencies and total time on a number of machines; None if it cannot be served."""
         if self.requests > TOTAL_REQUESTS or self.deviations:
             return self._told(machines)
         if machines not in self._whole:
@@ -119,7 +118,7 @@ class BulkSizing:
         return self._whole[machines]
 
     def machines(self) -> int | None:
-        """Return the fewest machines that are in time and within the other limits; None if none."""
+        """Return the fewest machines that meet the deadline and the other limits, or None."""
         fails, enough, most = self.least - 1, self.least, self.requests
         while enough < most and not self._keeps(self._told(enough)):
             fails, enough = enough, min(most, 2 * enough)
@@ -137,7 +136,7 @@ class BulkSizing:
         return enough
 
     def missed(self) -> str:
-        """Which limit is missed even where each machine answers one request."""
+        """Describe the limit that is missed even if every machine answers a single request."""
         told = self._told(self.requests)
         late = told is None or told.duration > self.deadline
         if told is None or late:
@@ -172,7 +171,7 @@ class BulkSizing:
         return {}
 
     def _told(self, machines: int) -> Answered | None:
-        """Return the figures of all machines from those of one with its share."""
+        """Return the results of all machines, extrapolated from one machine with its share."""
         share = math.ceil(self.requests / machines)
         part = min(share, SINGLE_REQUESTS * self.service.serving.replicas)
         if part not in self._shares:
@@ -200,7 +199,7 @@ class BulkSizing:
 
 
 def _of_all(told: Answered, duration: Seconds, requests: int, machines: int) -> Answered:
-    """Return the figures of all requests over a duration from those of one machine's part."""
+    """Return the results for all requests and machines, scaled from those of one machine."""
     longer = requests * told.duration / (told.requests * duration)
     flows = ("request_rate", "prompt_rate", "output_rate", "goodput")
     found = {name: longer * getattr(told, name) for name in flows}
@@ -215,17 +214,17 @@ def _on(job: Scenario, machines: int) -> Scenario:
 
 Read = Callable[[Mapping[str, Plain]], Service]
 MAX_PRICE_RATIO: Final = 1.5
-"""Ratio to the cheapest price up to which candidates are predicted too."""
+"""Ratio to the lowest price up to which candidates are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Machines within the limits: the settings that give them, and what they come to.
+    """Machines within the limits: their settings, number, price and latencies.
 
-    `sure` is the number of machines within the limits in nine of ten cases, None where no number
-    does; `headroom` by what factor the load may grow, or the deadline of a bulk job come nearer;
-    `highest` the highest rate at which `machines` are within the limits, of the cheapest choice
-    alone. `total` is the bill of a bulk job, machines and store.
+    `sure` is the number of machines that meets the limits with 90% probability, None if none does;
+    `headroom` is the factor by which the load may grow, or the deadline of a bulk job shrink;
+    `highest` is the highest rate that `machines` serve within the limits, only for the cheapest
+    choice. `total` is the bill of a bulk job, machines and store.
     """
 
     settings: Mapping[str, Plain]
@@ -240,13 +239,13 @@ class Choice:
 
     @property
     def paid(self) -> UsdPerSecond | Usd:
-        """What choices are ordered by: their price by time, or that of all of a bulk job."""
+        """Price by which choices are sorted: per time [$/s], or in total for a bulk job [$]."""
         return self.price if self.total is None else self.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A candidate that will not do, and why."""
+    """A candidate that cannot serve the load within the limits, and the reason."""
 
     settings: Mapping[str, Plain]
     reason: str
@@ -254,9 +253,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooExpensive:
-    """A candidate that was not worked out: what it costs at least is more than others cost.
+    """A candidate that was not simulated, as its minimum price exceeds that of others.
 
-    That is by time [$/s], or of all of a bulk job [$].
+    The price `least` is per time [$/s], or in total for a bulk job [$].
     """
 
     settings: Mapping[str, Plain]
@@ -265,7 +264,7 @@ class TooExpensive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceChoices:
-    """The choices, the cheapest first, what costs more, and what was refused."""
+    """Result of sizing a service: choices, cheapest first, and candidates not chosen."""
 
     service: Service
     choices: tuple[Choice, ...]
@@ -281,7 +280,7 @@ class _Candidate:
 
     @property
     def least(self) -> UsdPerSecond | Usd:
-        """What it costs at least, by time or, of a bulk job, for all of it."""
+        """Minimum price, per time [$/s] or in total for a bulk job [$]."""
         return self.sizing.least_price(self.each)
 
 
@@ -292,19 +291,19 @@ def cheapest_machines(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ServiceChoices:
-    """Return the cheapest machines within the limits of a service, among candidates.
+    """Size a service on each candidate machine and return the results, cheapest first.
 
-    Candidates whose price at saturation is far above that of the cheapest found are left out: they
-    cannot cost less.
+    Candidates whose minimum price, at saturation, is far above that of the cheapest choice are not
+    simulated.
 
     Parameters
     ----------
     read : callable
-        The service with some settings over its own.
+        Returns the service with some settings in addition to its own.
     candidates : sequence of mapping
-        Settings of one machine each.
+        Settings of each candidate machine.
     seed : int
-        Of lengths and arrivals.
+        Seed of token lengths and arrivals.
     progress : callable, optional
         Called with the finished share, 0 to 1.
     """
@@ -385,12 +384,12 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """How many machines of its own kind a service needs at a rate.
+    """Number of machines of its own kind that a service needs at a request rate.
 
-    `machines` are within the limits, `sure` are in nine of ten cases; None where no number does,
-    and `reason` says why. `headroom` is by what factor the rate may grow until saturation,
-    `highest` the highest rate of `machines` within the limits, at the service's own rate alone,
-    `price` that of `machines`, where it is known.
+    `machines` meet the limits, `sure` meet them with 90% probability; None if no number does, for
+    `reason`. `headroom` is the factor by which the rate may grow until saturation, `highest` the
+    highest rate that `machines` serve within the limits (only at the service's own rate), `price`
+    the price of `machines`, if known [$/s].
     """
 
     rate: PerSecond
@@ -404,7 +403,7 @@ class Need:
 
 
 RATE_FACTORS: Final = (1.0, 2.0, 4.0, 8.0)
-"""Rates that `needs` looks at, over that of the service."""
+"""Request rates of `needs`, relative to that of the service."""
 
 
 def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) -> tuple[Need, ...]:
@@ -413,16 +412,16 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
     Parameters
     ----------
     service : Service
-        Its machine, tensor degree and number formats stay; how many there are is found out.
+        Service whose machine, tensor degree and number formats are used.
     seed : int
-        Of lengths and arrivals.
+        Seed of token lengths and arrivals.
     progress : callable, optional
         Called with the finished share, 0 to 1.
 
     Raises
     ------
     NotModelled
-        If its load is not a rate of arrivals.
+        If the load is not a rate of arrivals.
     """
     return tuple(
         _need(_on_one(service, factor), seed, told=factor == RATE_FACTORS[0])
@@ -466,7 +465,7 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
 
 
 def cost_at(choice: Choice) -> ServiceCost:
-    """Return the cost of the machines of a choice, of its tokens and requests."""
+    """Return the cost of the machines of a choice, and of its tokens and requests."""
     return service_cost(choice.service, choice.answered, None)
 
 
@@ -477,7 +476,7 @@ def variant_outcomes(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Outcome, ...]:
-    """Return the figures of variants of a service, without intervals, in their order."""
+    """Predict variants of a service, without intervals, and return the outcomes in their order."""
 
     def figures(settings: Mapping[str, Plain]) -> dict[str, float | None] | PlanError:
         try:
@@ -496,11 +495,11 @@ def variant_outcomes(
 
 
 LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of saturation at which latencies are shown against the load."""
+"""Loads, as shares of saturation, at which latencies are predicted."""
 
 
 def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
-    """Return the service at loads up to saturation; none if its load is not a rate of arrivals."""
+    """Predict the service at loads up to saturation; empty if its load is no rate of arrivals."""
     service, found = at_peak(prediction.service), prediction.saturation
     ways = service.load.arrivals
     if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
@@ -514,7 +513,7 @@ def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedService:
-    """A change to a service, and the service with it."""
+    """A named change to a service, with the prediction of the changed service."""
 
     name: str
     prediction: ServicePrediction
@@ -523,7 +522,7 @@ class ChangedService:
 def worths(
     service: Service, *, seed: int = 0
 ) -> tuple[ServicePrediction, tuple[ChangedService, ...]]:
-    """Return the service without changes, and with each of some changes."""
+    """Predict the service without changes, and with each change of `plan whatif`."""
     base = predict_service(service, seed=seed, intervals=False)
     found = [
         ChangedService(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
@@ -533,7 +532,7 @@ def worths(
 
 
 def check_limits(reader: ServiceReader) -> Service:
-    """Return the service of a reader, which has limits that machines can be sized for.
+    """Return the service of a reader after checking that it has limits to size machines for.
 
     Raises
     ------

@@ -38,14 +38,16 @@ if TYPE_CHECKING:
     from simulator.studies.sensitivity import Sensitivity
 
 MIN_EFFECT: Final = 0.005
-"""Relative change below which a change is said to have no effect: which workers meet at what they
-share changes by as much with a store's speed or the number of workers (shipped scenarios on stores
-of 0.2 to 50 GB/s, prefetch 1 to 8: up to 0.5%)."""
+"""Relative change below which a change has no effect.
+
+Which workers meet at what they share changes by as much with a store's speed or the number of
+workers (shipped scenarios on stores of 0.2 to 50 GB/s, prefetch 1 to 8: up to 0.5%).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnobStep:
-    """One step of a knob: `name` is what people call it and price it by."""
+    """One change of the amount of a resource or setting (`Knob`) to `value`."""
 
     knob: Knob
     step: str
@@ -53,16 +55,16 @@ class KnobStep:
 
     @property
     def name(self) -> str:
-        """Such as ``vCPUs x2``."""
+        """Name of the change in reports and price options, such as ``vCPUs x2``."""
         return f"{self.knob.name} {self.step}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """What a change does; `prediction` is None where there is no such job, and `reason` says why.
+    """Effect of one change; `prediction` is None if the job cannot run, for the given `reason`.
 
-    `rent` is what the change adds to the price of the machines [$/s], None where no price is
-    known. `saved` is the rent that shorter machine time saves [$], `spent` what the change costs
+    `rent` is the additional price of the machines [$/s], None if unknown. `to_train` is the cost of
+    the run [$], `saved` the rent saved by a shorter run [$], and `spent` the cost of the change
     while the job runs [$].
     """
 
@@ -76,23 +78,23 @@ class Worth:
 
     @property
     def per_dollar(self) -> float | None:
-        """Dollars saved per dollar spent; None where the change costs nothing, or it is unknown."""
+        """Dollars saved per dollar spent; None if the change costs nothing, or if it is unknown."""
         if self.saved is None or not self.spent:
             return None
         return self.saved / self.spent
 
     @property
     def fits(self) -> bool:
-        """Return whether the changed job fits into memory."""
+        """True if the changed job fits into memory."""
         return self.prediction is not None and self.prediction.fits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margins:
-    """The job as it is, and every change, the most effective on `metric` first.
+    """Prediction of the job and effects of all changes, largest effect on `metric` first.
 
-    `floor` is the relative change below which there is no effect: what the simulation knows of a
-    mean step.
+    `floor` is the relative change below which a change has no effect, at least the noise of the
+    simulated mean step.
     """
 
     base: Prediction
@@ -101,24 +103,24 @@ class Margins:
     floor: float = MIN_EFFECT
 
     def effect(self, worth: Worth, metric: str = "") -> float | None:
-        """Return the relative change of a metric; None if it has no value before or after."""
+        """Return the relative change of a metric; None if its value is unknown before or after."""
         name = metric or self.metric
         after = None if worth.prediction is None else number_at(worth.prediction, name)
         return relative(number_at(self.base, name), after)
 
     def matters(self, worth: Worth) -> bool:
-        """Return whether a change moves the metric, the throughput or the time of the run at all.
+        """Return whether a change has an effect on the metric, the throughput or the run time.
 
-        It must move one of them by more than what both simulations know of a mean step.
+        The relative change of one of them must exceed the noise of both simulated mean steps.
         """
         return self._moved(worth) > max(self.floor, self.noise(worth))
 
     def is_open(self, worth: Worth) -> bool:
-        """Return whether a change has an effect within the noise of the simulations."""
+        """Return whether the effect of a change is within the noise of the simulations."""
         return self.floor < self._moved(worth) <= self.noise(worth)
 
     def noise(self, worth: Worth) -> float:
-        """Return the noise of both simulated mean steps as a share of a step."""
+        """Return the combined noise of both simulated mean steps, as a share of a step."""
         return math.hypot(relative_noise(self.base), relative_noise(worth.prediction))
 
     def _moved(self, worth: Worth) -> float:
@@ -127,19 +129,19 @@ class Margins:
 
 
 def relative_noise(prediction: Prediction | None) -> float:
-    """Return half of the 95% interval of the mean step over the mean."""
+    """Return the half-width of the 95% interval of the mean step, as a share of the step."""
     if prediction is None or prediction.timing.step_time.mean <= 0.0:
         return 0.0
     return prediction.timing.half_width / prediction.timing.step_time.mean
 
 
 def check_number(metric: str) -> None:
-    """Refuse names that are not a number of a prediction.
+    """Raise an error if a metric is not a single number of a prediction.
 
     Raises
     ------
     UnknownName
-        If there is no such metric, or it is a word, a table or several; names the nearest.
+        If there is no such metric, or if it is a text or a table; the message names the nearest.
     """
     if measurable(metric) is not None:
         return
@@ -151,14 +153,14 @@ def check_number(metric: str) -> None:
 
 
 def relative(before: float | None, after: float | None) -> float | None:
-    """Return the relative change from `before` to `after`; None if it has no value."""
+    """Return the relative change from `before` to `after`; None if undefined."""
     if before is None or after is None or before == 0.0:
         return None
     return after / before - 1.0
 
 
 def knob_steps(knobs: Sequence[Knob]) -> tuple[KnobStep, ...]:
-    """Return all steps of all knobs."""
+    """Return all changes that a what-if tries."""
     return tuple(
         KnobStep(knob=knob, step=step, value=value) for knob in knobs for step, value in knob.steps
     )
@@ -174,20 +176,20 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> Margins:
-    """Predict the job as it is and with every change.
+    """Predict the job without changes and with each change.
 
     Parameters
     ----------
     read : callable
         Reads the scenario with some keys set.
     wanted : sequence of KnobStep
-        What to try, one at a time.
+        Changes to try, one at a time.
     metric : str
-        The changes that move it most come first.
+        Metric by whose relative change the changes are sorted.
     prices : mapping of str to float, optional
-        What changes add to the price of all machines [$/s], by name.
+        Additional price of all machines by name of the change [$/s].
     seed : int
-        Of all draws; the same for every change, so that chance cancels.
+        Seed of all random draws, the same for every change.
     progress : callable, optional
         Called with the finished share.
     met : BugLog, optional
@@ -207,7 +209,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
 
 
 def _rank(margins_: Margins, worth: Worth) -> tuple[int, int, float]:
-    """Return a sort key: most effective first; of equals the free ones, then those with a price."""
+    """Return a sort key: largest effect first; then free changes, then those with a known price."""
     effect = abs(margins_.effect(worth) or 0.0)
     alike = round(effect / margins_.floor)
     price = 2 if worth.rent is None else int(worth.rent > 0.0)
@@ -248,7 +250,7 @@ def _worth(
 def _added_rent(
     base: Prediction, after: Prediction, change: KnobStep, prices: Mapping[str, UsdPerSecond]
 ) -> UsdPerSecond | None:
-    """Return the added rent [$/s]: stated, else by the catalogue, else None."""
+    """Return the additional rent [$/s]: stated, else by the catalogue, else None."""
     stated = prices.get(change.name)
     before, now = base.cost.per_second, after.cost.per_second
     machines = 0.0 if before is None or now is None else now - before
@@ -264,28 +266,27 @@ def _billed(prediction: Prediction) -> float:
 
 
 def misfit(prediction: Prediction) -> str:
-    """Which memory is too small; empty where everything fits."""
+    """Return the memory that is too small; empty if everything fits."""
     if prediction.memory is not None and prediction.memory.verdict is Verdict.NO:
         return "GPU memory"
     return "RAM" if prediction.host_ram.verdict is Verdict.NO else ""
 
 
 MAX_FACTOR: Final = 64.0
-"""How many times as much, or as little, of a resource is looked at."""
+"""Largest factor by which the amount of a resource is increased or decreased."""
 MAX_COUNT: Final = 256.0
-"""The most of anything counted that is looked at."""
+"""Largest count that is tried, such as of workers."""
 FLIP_TOLERANCE: Final = 1.04
-"""Ratio of two values, of which one is before the flip and one behind it, that is close enough."""
+"""Ratio of the values on both sides of a bottleneck change at which the search stops."""
 MAX_STEPS: Final = 100
-"""Steps of an epoch that are simulated at most: who limits shows in fewer than how much."""
+"""Maximum number of simulated steps of an epoch; the bottleneck needs fewer than its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Turned to `at`, a knob makes `after` limit the job instead of `before`.
+    """Change of the bottleneck from `before` to `after` when an amount is changed to `at`.
 
-    `at` lies behind the flip, by less than `FLIP_TOLERANCE`; `rises`: more of it does so, else
-    less.
+    `at` is beyond the change, by less than `FLIP_TOLERANCE`; `rises`: the amount is increased.
     """
 
     knob: Knob
@@ -303,16 +304,16 @@ def flips(
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> tuple[Flip, ...]:
-    """Find where more or less of each resource moves the bottleneck, the nearest first.
+    """Find the amount of each resource at which the bottleneck changes, nearest first.
 
     Parameters
     ----------
     read : callable
         Reads the scenario with some keys set.
     knobs : sequence of Knob
-        What is turned, one at a time, up to `MAX_FACTOR` times as far.
+        Amounts to vary, one at a time, by a factor of up to `MAX_FACTOR`.
     seed : int
-        Of all draws.
+        Seed of all random draws.
     progress : callable, optional
         Called with the finished share.
     met : BugLog, optional
@@ -336,9 +337,9 @@ def _ends(knob: Knob) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FlipSearch:
-    """What limits the job with a knob at a value; empty where there is no such job.
+    """Search of the amount at which the bottleneck changes; a bottleneck is empty if no job runs.
 
-    `base` limits it as it is; `imposing` is what the closed form says of that.
+    `base` is the bottleneck without changes, `imposing` the one that closed forms give.
     """
 
     read: Read
@@ -349,16 +350,16 @@ class _FlipSearch:
     met: BugLog | None
 
     def moves(self, value: float) -> bool:
-        """Return whether something else limits the job, simulated where closed forms are unsure."""
+        """Return whether the bottleneck changes at `value`; simulate if closed forms are unsure."""
         sure = self.base == self.imposing and self.guess(value) == self.base
         return not sure and self.limit(value) not in {"", self.base}
 
     def limit(self, value: float) -> str:
-        """Return the predicted bottleneck."""
+        """Return the simulated bottleneck at `value`."""
         return self._ask(value, lambda scenario: _limit(scenario, self.seed))
 
     def guess(self, value: float) -> str:
-        """Return the bottleneck in closed form."""
+        """Return the closed-form bottleneck at `value`."""
         return self._ask(value, _highest_load)
 
     def _ask(self, value: float, of: Callable[[Scenario], str]) -> str:
@@ -386,7 +387,7 @@ def _highest_load(scenario: Scenario) -> str:
 
 
 def _bisect(search: _FlipSearch, near: float, far: float) -> tuple[float, str]:
-    """Return the nearest value at which another resource limits the job, and its name."""
+    """Return the nearest value with another bottleneck, and the name of that bottleneck."""
     whole = search.knob.whole
     behind = search.limit(far)
     guess = _guessed(search, near, far)
@@ -412,7 +413,7 @@ def _between(near: float, far: float, *, whole: bool) -> float:
 
 
 def _around(guess: float, near: float, far: float, *, whole: bool) -> list[float]:
-    """Return a value just behind a guess and one just before it; the last is tried first."""
+    """Return a value just beyond a guess and one just before it; the last one is tried first."""
     outward = 1.0 if far > near else -1.0
     if whole:
         return [guess - outward, guess]
@@ -420,7 +421,7 @@ def _around(guess: float, near: float, far: float, *, whole: bool) -> list[float
 
 
 def _guessed(search: _FlipSearch, near: float, far: float) -> float | None:
-    """Return the value at which the closed form changes its bottleneck; None if it does not."""
+    """Return the value at which the closed-form bottleneck changes; None if it does not."""
     whole = search.knob.whole
     first = search.imposing
     if search.guess(far) in {"", first}:
@@ -441,9 +442,9 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One accelerator in the machine; `prediction` is None where `reason` says why there is none.
+    """The job with another accelerator; `prediction` is None if it cannot run, for `reason`.
 
-    `own`: it is the one that the machine has.
+    `own`: it is the accelerator of the scenario's machine.
     """
 
     gpu: str
@@ -453,12 +454,12 @@ class Generation:
 
     @property
     def possible(self) -> PerSecond:
-        """Samples a second it would take if every batch were ready; 0 where it cannot run."""
+        """Throughput if every batch were ready in time [samples/s]; 0 if it cannot run."""
         return (unstarved_rate(self.prediction) or 0.0) if self.prediction is not None else 0.0
 
     @property
     def starved(self) -> bool:
-        """Return whether it waits for data so much that the machine limits the job, not it."""
+        """True if data stalls take at least `STARVED` of the step."""
         if self.prediction is None:
             return False
         timing = self.prediction.timing
@@ -466,7 +467,7 @@ class Generation:
 
     @property
     def cpu_bound(self) -> bool:
-        """Return whether it is the machine's processors that it waits for."""
+        """True if the accelerator is starved and the CPUs are the bottleneck."""
         return (
             self.starved
             and self.prediction is not None
@@ -475,7 +476,7 @@ class Generation:
 
     @property
     def fits(self) -> bool | None:
-        """Return whether the job fits into its memory; None where what it needs is not known."""
+        """True if the job fits into the memory of the accelerator; None if unknown."""
         memory = None if self.prediction is None else self.prediction.memory
         known = None if memory is None else memory.known_verdict
         return None if known is None else known is not Verdict.NO
@@ -489,19 +490,18 @@ def generations(
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> tuple[Generation, ...]:
-    """Predict the job on the same machine with each accelerator, slowest first, refused ones last.
+    """Predict the job on the same machine with each accelerator, slowest first, failed ones last.
 
-    Where the steps of the job were measured, they are taken to change as the computed device time
-    of its model does from one accelerator to the other.
+    Measured step times are scaled by the ratio of the computed device times of both accelerators.
 
     Parameters
     ----------
     read : callable
         Reads the scenario with some keys set.
     gpus : sequence of str
-        Names of accelerators; the machine's own is added.
+        Names of accelerators; that of the machine is added.
     seed : int
-        Of all draws.
+        Seed of all random draws.
     progress : callable, optional
         Called with the finished share.
     met : BugLog, optional
@@ -523,7 +523,7 @@ def generations(
 
 
 def turning_point(found: Sequence[Generation]) -> Generation | None:
-    """Return the slowest accelerator that waits for the processors; None if none does."""
+    """Return the slowest accelerator for which the job is CPU-bound; None if there is none."""
     return next((one for one in found if one.cpu_bound), None)
 
 
@@ -544,7 +544,7 @@ def _generation(
 
 
 def _carried(before: Scenario, after: Scenario) -> Scenario:
-    """Return the changed scenario with measured steps scaled like the computed ones."""
+    """Return the changed scenario with measured steps scaled by computed device times."""
     times = after.job.step_times
     if times is None or uses_fitted_kernels(after):
         return after
@@ -558,7 +558,7 @@ def _carried(before: Scenario, after: Scenario) -> Scenario:
 
 
 def _computed(scenario: Scenario) -> float | None:
-    """Device time of a batch by the model alone [s]; None where the model says nothing of it."""
+    """Return the computed device time of a batch [s]; None if the model gives none."""
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
@@ -569,9 +569,9 @@ def _computed(scenario: Scenario) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """The answer of `plan whatif`; parts that were not wanted are None.
+    """Answer of `plan whatif`; parts that were not requested are None.
 
-    `turned` are the knobs that could become the limit, `flips` what moves it.
+    `turned` are the amounts that were varied to find changes of the bottleneck, `flips`.
     """
 
     margins: Margins
@@ -582,12 +582,12 @@ class WhatIf:
 
 
 def prices_of(texts: Sequence[str], known: Sequence[KnobStep]) -> dict[str, UsdPerSecond]:
-    """Read what changes add to the rent, by name [$/s], from texts such as ``vCPUs x2=$0.50/h``.
+    """Parse the prices of changes, by name [$/s], from texts such as ``vCPUs x2=$0.50/h``.
 
     Raises
     ------
     InputError
-        If one has no price, or names no change.
+        If a text has no price, or there is no such change.
     """
     names = tuple(change.name for change in known)
     found = dict[str, UsdPerSecond]()
@@ -610,14 +610,14 @@ def prices_of(texts: Sequence[str], known: Sequence[KnobStep]) -> dict[str, UsdP
 
 
 def accelerators(text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the accelerators that a list of names and patterns means; ``all`` means all.
+    """Return the accelerators that match a list of names and patterns; ``all`` matches all.
 
     Parameters
     ----------
     text : str
-        Such as ``l4,a100*``, with or without ``gpu/``.
+        List such as ``l4,a100*``, with or without ``gpu/``.
     known : sequence of str
-        Names of the catalogue.
+        Names of accelerators in the catalogue.
 
     Raises
     ------

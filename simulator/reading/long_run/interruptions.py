@@ -62,10 +62,10 @@ ZONE_PAIRS: Final = (10, PAIRS // CUTS)
 """Parts of one generated trace that represent zones: smallest and largest number of periods."""
 VARIATIONS: Final = (0.75, 1.0, 1.5)
 ZONE_TENDENCY: Final = 0.6
-"""What zones with the same means may be like otherwise: their variation over the usual one, and how
-far their good and bad days are apart. Chosen among 15 by the score of the 80% intervals of P50 and
-P90 of a job of 24 h on the same 20 traces; chosen on all traces but one, they hold 16 of the 20 P50
-and 15 of the 20 P90 that were left out."""
+"""Variation of zones with the same means over the usual one, and the difference between their good
+and bad days. Chosen among 15 by the score of the 80% intervals of P50 and P90 of a job of 24 h on
+the same 20 traces; chosen on all traces but one, they contain 16 of the 20 P50 and 15 of the 20 P90
+that were left out."""
 DRAWN_OUTAGES: Final = (
     "outages are generated from their means, good and bad days together: averages do not predict "
     "the worst case, and plan goodput says how far zones with the same means differ; give a trace "

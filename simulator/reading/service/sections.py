@@ -58,7 +58,7 @@ class ServiceHardware:
     count: CountField = 1
     """Number of equal machines."""
     gpu: TextField | None = None
-    """What if it had this accelerator instead of each of its own, such as gpu/l4."""
+    """Accelerator that replaces each of the machine's, such as gpu/l4."""
     gpus: CountField | None = None
     """Accelerators used on each machine; all of them by default."""
 

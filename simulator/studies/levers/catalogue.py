@@ -353,7 +353,7 @@ SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
     Lever(name="routing", keys=("serving.routing",), variants=service.least_loaded_routing),
     Lever(name="load", keys=("load.rate",), variants=service.other_loads),
 )
-"""Every lever of services."""
+"""All levers of services."""
 
 
 class Resource(StrEnum):
@@ -413,22 +413,22 @@ SERVICE_WHATIF: Final = (
 
 
 def lever(name: str) -> JobLever:
-    """Return a lever of jobs by its name; KeyError if there is none."""
+    """Return the lever of jobs with this name; raise KeyError if there is none."""
     return {entry.name: entry for entry in LEVERS}[name]
 
 
 def service_lever(name: str) -> ServiceLever:
-    """Return a lever of services by its name; KeyError if there is none."""
+    """Return the lever of services with this name; raise KeyError if there is none."""
     return {entry.name: entry for entry in SERVICE_LEVERS}[name]
 
 
 def changes(situation: Situation) -> Iterator[Change]:
-    """Propose changes to a job that make sense for it; a scenario may still refuse them."""
+    """Yield useful changes to a job; the scenario may still refuse them."""
     return _changes(map(lever, NEXT_STEPS), situation)
 
 
 def service_changes(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose changes to a service that make sense for it; the service may still refuse them."""
+    """Yield useful changes to a service; the service may still refuse them."""
     return _changes(map(service_lever, SERVICE_NEXT_STEPS), situation)
 
 
@@ -440,21 +440,21 @@ def _changes(levers: Iterable[Lever[Given]], situation: Given) -> Iterator[Chang
 
 
 def variants(described: Service) -> Iterator[tuple[str, Service]]:
-    """Return changed services by name, for a what-if."""
+    """Yield changed services by name, for a what-if."""
     for entry in map(service_lever, SERVICE_WHATIF):
         if entry.variants is not None:
             yield from entry.variants(described)
 
 
 def knobs(scenario: Scenario, device: str = "GPU") -> tuple[Knob, ...]:
-    """Return the amount of everything that a job can have more or less of.
+    """Return all amounts of a job that can be increased or decreased.
 
     Parameters
     ----------
     scenario : Scenario
-        As read, without changes.
+        Scenario without changes.
     device : str
-        Word for its accelerators.
+        Word for its accelerators, used in names.
     """
     return tuple(
         replace(knob, name=knob.name.replace("GPU", device)) if "GPU" in entry.name else knob
@@ -465,7 +465,13 @@ def knobs(scenario: Scenario, device: str = "GPU") -> tuple[Knob, ...]:
 
 
 def candidates(name: str, at: SearchPoint) -> Iterator[Settings]:
-    """Return what a search may add to a point by one lever; KeyError if it has no candidates."""
+    """Return the settings that a lever adds to a partial candidate of a search.
+
+    Raises
+    ------
+    KeyError
+        If the lever has none.
+    """
     found = lever(name).candidates
     if found is None:
         raise KeyError(name)
@@ -473,7 +479,7 @@ def candidates(name: str, at: SearchPoint) -> Iterator[Settings]:
 
 
 def relief(name: str, shortage: Shortage) -> Iterator[Settings]:
-    """Return what a search tries by one lever where processors slow a job down."""
+    """Return the settings of a lever that a search tries for a CPU-bound job."""
     found = lever(name).relief
     if found is None:
         raise KeyError(name)

@@ -63,7 +63,7 @@ BANDWIDTH_STEP: Final = "1 GB/s"
 
 
 def starved(situation: Situation) -> bool:
-    """Return whether the job waits for its data; else its input pipeline does not matter."""
+    """Return whether the job waits for data; otherwise its data loading does not matter."""
     return situation.starved
 
 
@@ -75,7 +75,7 @@ def streams(situation: Situation) -> bool:
 
 
 def layout_matters(situation: Situation) -> bool:
-    """Return whether fewer, larger reads save time, or money where requests are charged."""
+    """Return whether fewer, larger reads save time, or cost if requests are charged."""
     if situation.starved:
         return streams(situation)
     scenario = situation.baseline.scenario
@@ -93,21 +93,21 @@ def trains_starved(situation: Situation) -> bool:
 
 
 def worker_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the number of workers, where the machine makes batches itself."""
+    """Yield the number of workers, if the training machines prepare batches."""
     job = scenario.job
     if job.input.workers > 0 or job.remote is None:
         yield from count_knob("workers", WORKERS, job.input.workers, free=True)
 
 
 def remote_worker_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the number of workers on each machine that only makes batches."""
+    """Yield the number of workers on each helper."""
     remote = scenario.job.remote
     if remote is not None:
         yield from count_knob("remote workers", "remote.workers", remote.workers, free=True)
 
 
 def prefetch_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the depth of the prefetch."""
+    """Yield the prefetch depth."""
     pipeline = scenario.job.input
     if pipeline.workers > 0 or pipeline.loader is not LoaderKind.PYTORCH:
         yield from count_knob(
@@ -116,7 +116,7 @@ def prefetch_knob(scenario: Scenario) -> Iterator[Knob]:
 
 
 def more_workers(situation: Situation) -> Iterator[Change]:
-    """Propose more workers: multiples of the present number, and of the vCPUs of a rank."""
+    """Propose more workers: multiples of the current number, and of the vCPUs per rank."""
     scenario = situation.baseline.scenario
     threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
     own, per_rank = scenario.job.input.workers, max(1, int(threads))
@@ -130,7 +130,7 @@ def more_workers(situation: Situation) -> Iterator[Change]:
 
 
 def deeper_prefetch(situation: Situation) -> Iterator[Change]:
-    """Propose a deeper prefetch where batches take CPU time."""
+    """Propose a deeper prefetch if samples take CPU time."""
     scenario = situation.baseline.scenario
     pipeline = scenario.job.input
     threaded = pipeline.loader is not LoaderKind.PYTORCH
@@ -143,7 +143,7 @@ def deeper_prefetch(situation: Situation) -> Iterator[Change]:
 
 
 def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
-    """Search one worker for each vCPU of a rank, and half as many."""
+    """Search one worker per vCPU of a rank, and half as many."""
     job = at.baseline.scenario.job
     makes = job.input.per_sample > 0.0 and job.input.loader is not LoaderKind.ACTORS
     if WORKERS in at.point or not makes or job.remote is not None:
@@ -158,7 +158,7 @@ def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
 
 
 def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
-    """Return the hardware threads of a machine, on cores and with `workers` in proportion."""
+    """Yield the vCPUs of a machine, with cores and, if `workers`, workers in proportion."""
     cpu = scenario.cluster.trainers.host.cpu
     each = scenario.job.input.workers / cpu.threads
 
@@ -184,7 +184,7 @@ def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
 
 
 def storage_rate_knobs(scenario: Scenario) -> Iterator[Knob]:
-    """Return the read rate of the store that the file names."""
+    """Return the read bandwidth of the scenario's store."""
     store, drives = _named_store(scenario)
     rate = store.read_rate * drives / scenario.calibration.value("storage")
     faster = (f"+{BANDWIDTH_STEP}", rate + parse(BANDWIDTH_STEP, BYTE_PER_SECOND))
@@ -196,7 +196,7 @@ def storage_rate_knobs(scenario: Scenario) -> Iterator[Knob]:
 
 
 def storage_operation_knobs(scenario: Scenario) -> Iterator[Knob]:
-    """Return the read operations of the store that the file names."""
+    """Return the read operations per second of the scenario's store."""
     store, drives = _named_store(scenario)
     known = store.read_operations
     operations = None if known is None else known * drives / scenario.calibration.value("storage")
@@ -206,7 +206,7 @@ def storage_operation_knobs(scenario: Scenario) -> Iterator[Knob]:
 
 
 def _named_store(scenario: Scenario) -> tuple[Storage, float]:
-    """Return the store that the file names, before any placement, and its drives."""
+    """Return the store in the scenario, before any placement, and its number of drives."""
     group = scenario.cluster.trainers
     if group.origin is not None:
         group = replace(group, storage=group.origin, origin=None)
@@ -214,7 +214,7 @@ def _named_store(scenario: Scenario) -> tuple[Storage, float]:
 
 
 def single_read_knobs(scenario: Scenario) -> Iterator[Knob]:
-    """Return rate and latency of single reads from that store, or the measured time of one."""
+    """Yield rate and latency of single reads from the store, or the measured read time."""
     store, faster = _named_store(scenario)[0], scenario.calibration.value("storage")
     measured = scenario.job.dataset.read_time
     if measured is not None:
@@ -250,13 +250,13 @@ def sequential_shards(situation: Situation) -> Iterator[Change]:
 
 
 def concurrent_reads(situation: Situation) -> Iterator[Change]:
-    """Propose several requests at a time in each worker."""
+    """Propose several concurrent requests in each worker."""
     if situation.baseline.scenario.job.dataset.readers < READERS:
         yield Change(f"{READERS} requests at a time in each worker", {"data.readers": READERS})
 
 
 def closer_placement(situation: Situation) -> Iterator[Change]:
-    """Propose data in RAM, or on the machine's own drives."""
+    """Propose to hold the data in RAM, or on the machine's own drives."""
     scenario = situation.baseline.scenario
     trainers = scenario.cluster.trainers
     if scenario.job.stored_total < MAX_RAM_SHARE * trainers.host.ram:
@@ -314,7 +314,7 @@ def storage_candidates(at: SearchPoint) -> Iterator[Settings]:
 
 
 def network_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the bandwidth of the network cards."""
+    """Yield the bandwidth of the network cards."""
     network = scenario.cluster.trainers.host.network
     if network is not None:
         rate = network.bandwidth / scenario.calibration.value("network")
@@ -343,7 +343,7 @@ def faster_decoder(situation: Situation) -> Iterator[Change]:
 
 
 def prepared_data(shortage: Shortage) -> Iterator[Settings]:
-    """Store samples as they are when finished, where their size is known, and only collate then."""
+    """Yield settings that store finished samples, if their size is known, and only collate them."""
     job = shortage.baseline.scenario.job
     work = job.input
     makes = job.input.loader is not LoaderKind.ACTORS
@@ -366,7 +366,7 @@ def preparation_beforehand(situation: Situation) -> Iterator[Change]:
 
 
 def helpers(shortage: Shortage) -> Iterator[Settings]:
-    """Add machines of the cloud without accelerators that make batches for one that trains."""
+    """Yield settings with helpers: machines of the cloud without accelerators."""
     scenario, own = shortage.baseline.scenario, shortage.baseline.own
     job = scenario.job
     alone = scenario.cluster.trainers.count == 1 and job.copies == 1 and job.remote is None
@@ -381,7 +381,7 @@ def helpers(shortage: Shortage) -> Iterator[Settings]:
 
 
 def _helper_stores(baseline: Baseline, helper: Machine) -> list[dict[str, Plain]]:
-    """Return where a helper reads: as in the scenario; stores of the cloud where it cannot."""
+    """Return settings of the store of a helper: that of the scenario, or those of its cloud."""
     data, own = baseline.scenario.job.dataset, baseline.scenario.cluster.trainers.storage
     shared = own.scope is not Scope.LOCAL or data.cache is CachePolicy.PRELOADED
     if shared or helper.drives or baseline.reader.given("remote.storage") is not None:
@@ -411,7 +411,7 @@ def _shortage(baseline: Baseline) -> Shortage:
 
 
 def other_helper_count(situation: Situation) -> Iterator[Change]:
-    """Propose fewer helpers, or more of them, by powers of two."""
+    """Propose fewer or more helpers, by powers of two."""
     scenario = situation.baseline.scenario
     remote = scenario.job.remote
     if remote is None:
@@ -426,7 +426,7 @@ def other_helper_count(situation: Situation) -> Iterator[Change]:
 
 
 def helper_count_knobs(scenario: Scenario) -> Iterator[Knob]:
-    """Return the numbers of machines in groups that do not train."""
+    """Yield the number of machines of each group that does not train."""
     for group in scenario.cluster.groups:
         if group is not scenario.cluster.trainers:
             name = f"machines of '{group.name}'"

@@ -19,16 +19,16 @@ from simulator.units import Unit
 Read: TypeAlias = Callable[[Settings], Scenario]
 """Reads the scenario of a study with some keys set; raises what reading a scenario raises."""
 SPEED: Final = Unit("x", "times as fast")
-"""The unit of knobs without a figure of their own: 1 is as described."""
+"""Unit of a speed relative to that described in the scenario, which is 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: its name, the `settings` that make it, and a note on what else it demands.
+    """One change to a scenario: its name, the `settings` that make it, and a note on requirements.
 
-    `log_sd` is the uncertainty of the change itself, in addition to the rates of the job: the
+    `log_sd` is the uncertainty of the change itself, in addition to that of the job's rates: the
     standard deviation of the logarithm of its effect on the part that it changes. `kind` is that of
-    its lever by default.
+    the lever by default.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """The amount of a resource or setting: `value` now, in `unit` (None: a count).
+    """An amount that can be varied: `value` now, in `unit` (None: a count).
 
-    `settings` gives the keys for a value; None where no key sets it. `whole`: only whole numbers,
-    from `least` on. `free`: a setting without a price. `steps` are the names and values that a
-    what-if tries. `limits`: more or less of it can move the bottleneck of a job.
+    `settings` returns the keys for a value; None if no key sets it. `whole`: only integers, from
+    `least`. `free`: a setting without a price. `steps` are the names and values that a what-if
+    tries. `limits`: its value can change the bottleneck of a job.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Knob:
 class Situation:
     """A job for which changes are proposed.
 
-    `starved`: it waits for its data; `cramped`: it likely does not fit into memory, so that changes
-    are proposed that only help together.
+    `starved`: it waits for data; `cramped`: it probably does not fit into memory, so changes are
+    proposed that help only in combination.
     """
 
     baseline: Baseline
@@ -73,9 +73,9 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSituation:
-    """A service for which changes are proposed, with other machines, the first to try first.
+    """A service for which changes are proposed, with other machines to try, in this order.
 
-    `reads`: it waits for what requests hold to be read.
+    `reads`: it waits for inputs of requests to be read.
     """
 
     service: Service
@@ -85,7 +85,7 @@ class ServiceSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPoint:
-    """A point that a search extends: a machine, and the settings so far."""
+    """A partial candidate that a search extends: a machine and the settings so far."""
 
     baseline: Baseline
     goal: Goal
@@ -93,13 +93,13 @@ class SearchPoint:
     point: Settings
 
     def sets(self, beginning: str) -> bool:
-        """Return whether a key with this beginning is set."""
+        """Return whether a key that starts with `beginning` is set."""
         return any(key.startswith(beginning) for key in self.point)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """A job that its processors slow down: machines within the limits, and possible helpers."""
+    """A CPU-bound job, with machines within the limits and possible helpers."""
 
     baseline: Baseline
     offered: tuple[Machine, ...]
@@ -107,7 +107,7 @@ class Shortage:
 
 
 class UnfitError(PlanError):
-    """A machine that the scenario cannot be moved to as it is."""
+    """Error for a machine on which the scenario cannot run unchanged."""
 
 
 Given = TypeVar("Given")
@@ -116,17 +116,16 @@ Given = TypeVar("Given")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lever(Generic[Given]):
-    """One thing that can be changed, as an entry of the list of levers.
+    """A change that a user can make, as an entry of the list of levers.
 
-    `keys` are the keys of a scenario that it sets. Of levers of one `kind`, its name by default,
-    only the best change is advised.
-    `applies` says where its changes make sense. Its values for a scenario come from up to four
-    functions; None where a lever has no such values:
+    `keys` are the keys of a scenario that it sets. Of all levers of one `kind`, by default its
+    name, only the best change is recommended. `applies` returns whether its changes are useful. Up
+    to four functions return its values for a scenario; None if a lever has no such values:
 
     - `changes`: single changes to propose;
-    - `knobs`: its amount now, with settings for any other amount;
-    - `candidates`: settings that a search adds to a point;
-    - `relief`: settings that a search tries where processors slow the job down;
+    - `knobs`: its current amount, with settings for any other amount;
+    - `candidates`: settings that a search adds to a partial candidate;
+    - `relief`: settings that a search tries for a CPU-bound job;
     - `variants`: changed services by name, for a what-if.
     """
 
@@ -146,7 +145,7 @@ ServiceLever: TypeAlias = Lever[ServiceSituation]
 
 
 def times(value: float, *factors: tuple[str, float]) -> tuple[tuple[str, float], ...]:
-    """Return steps of a value by factors."""
+    """Return named multiples of a value, from named factors."""
     return tuple((name, value * factor) for name, factor in factors)
 
 
@@ -163,20 +162,20 @@ def quantity_knob(
     *factors: tuple[str, float],
     more: Sequence[tuple[str, float]] = (),
 ) -> Iterator[Knob]:
-    """Return the knob of a quantity that a key states; none where it has no `value`.
+    """Yield the amount that a key states, unless it is None.
 
     Parameters
     ----------
     name, key : str
-        Of the knob, and of the scenario.
+        Name in reports, and key of the scenario.
     unit : Unit
-        Of the value and of the key.
+        Unit of the value and of the key.
     value : float, optional
-        What there is now.
+        Current value.
     factors : tuple of str and float
-        Names and factors of the steps that a what-if tries.
+        Names and factors of the changes that a what-if tries.
     more : sequence of tuple of str and float
-        Names and values of further steps.
+        Names and values of further changes.
     """
     if value is not None:
         yield Knob(
@@ -191,19 +190,19 @@ def quantity_knob(
 def speed_knob(
     name: str, settings: Callable[[float], Settings] | None, *factors: tuple[str, float]
 ) -> Iterator[Knob]:
-    """Return the knob of a speed without a figure of its own: 1 is as described."""
+    """Yield a speed relative to that described in the scenario, which is 1."""
     yield Knob(name=name, value=1.0, unit=SPEED, settings=settings, steps=times(1.0, *factors))
 
 
 def whole_key(key: str) -> Callable[[float], Settings]:
-    """Return a function that gives a key for a whole number."""
+    """Return a function that maps a number, rounded to an integer, to ``{key: number}``."""
     return lambda value: {key: round(value)}
 
 
 def calibrated_knob(
     name: str, factor: str, scenario: Scenario, *factors: tuple[str, float]
 ) -> Iterator[Knob]:
-    """Return the knob of a speed that a factor of ``[calibration]`` scales."""
+    """Yield a relative speed that is set by a factor of ``[calibration]``."""
     now = scenario.calibration.value(factor)
     return speed_knob(name, lambda faster: {f"calibration.{factor}": faster * now}, *factors)
 
@@ -211,7 +210,7 @@ def calibrated_knob(
 def count_knob(
     name: str, key: str, value: int | None, *, free: bool = False, limits: bool = True
 ) -> Iterator[Knob]:
-    """Return the knob of a count: one more, and twice as many where there are several."""
+    """Yield a count unless it is None; a what-if tries one more, and twice as many if above 1."""
     if value is None:
         return
     yield Knob(
@@ -227,14 +226,14 @@ def count_knob(
 
 
 def turned(read: Read, knob: Knob, value: float) -> Scenario:
-    """Return the scenario with a knob at `value`.
+    """Return the scenario with an amount changed to `value`.
 
-    Only measured step times have no key to scale them; they are scaled here.
+    Measured step times are not set by a key; they are scaled here.
 
     Raises
     ------
     PlanError
-        If there is no such scenario, or it is refused.
+        If the scenario is invalid or refused.
     """
     if knob.settings is not None:
         return read(knob.settings(value))
@@ -245,7 +244,7 @@ def turned(read: Read, knob: Knob, value: float) -> Scenario:
 
 
 def _faster_steps(scenario: Scenario, job: Job, speed: float) -> Job:
-    """Return the job with its measured steps faster by `speed`."""
+    """Return the job with its measured step times divided by `speed`."""
     measured = measured_times(scenario)
     if measured is None:
         return job

@@ -26,7 +26,7 @@ def _is_described(baseline: Baseline) -> bool:
 
 
 def more_machines(situation: Situation) -> Iterator[Change]:
-    """Propose twice the machines for work that is divided among them."""
+    """Propose twice as many machines, if the work is divided among them."""
     scenario = situation.baseline.scenario
     host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
     if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
@@ -36,7 +36,7 @@ def more_machines(situation: Situation) -> Iterator[Change]:
 
 
 def machine_count_candidates(at: SearchPoint) -> Iterator[Settings]:
-    """Search numbers of machines: powers of two, and the present number."""
+    """Search numbers of machines: powers of two, and the current number."""
     if COUNT in at.point:
         yield {}
         return
@@ -51,7 +51,10 @@ def machine_count_candidates(at: SearchPoint) -> Iterator[Settings]:
 
 
 def all_accelerators(situation: Situation) -> Iterator[Change]:
-    """Propose all accelerators of a machine that is paid for as a whole, threads shared out."""
+    """Propose to use all accelerators of a machine that is paid for as a whole.
+
+    The vCPUs are divided among them.
+    """
     baseline = situation.baseline
     scenario, trainers = baseline.scenario, baseline.scenario.cluster.trainers
     there, pipeline = trainers.host.gpu_count, scenario.job.input
@@ -96,7 +99,7 @@ def other_machines(situation: Situation) -> Iterator[Change]:
 
 
 def _carried_workers(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
-    """Keep the workers of each vCPU where they use all of those; else keep their number."""
+    """Return the workers for another machine: scaled with vCPUs if they use all of them."""
     scenario = baseline.scenario
     own = scenario.job.input.workers
     if own == 0 or scenario.job.input.per_sample == 0.0:
@@ -108,10 +111,10 @@ def _carried_workers(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
 
 
 def carried_cpu_times(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
-    """Return the key by which CPU times of the scenario are scaled to another machine.
+    """Return settings that scale the CPU times of the scenario to another machine.
 
-    They belong to the scenario's own machine unless it says where they were measured. A machine
-    without a CoreMark to compare is assumed to be as fast, core for core.
+    They were measured on the scenario's machine unless it states another one. A machine without a
+    known CoreMark is assumed to have equal cores.
     """
     stated = baseline.reader.given(MEASURED_ON) is not None
     work = baseline.scenario.job.input.per_sample > 0.0
@@ -123,7 +126,7 @@ def carried_cpu_times(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
 
 
 def family_candidates(shortage: Shortage) -> Iterator[Settings]:
-    """Search machines of the family with more vCPUs for each accelerator: one, and as many GPUs."""
+    """Search machines of the same family with more vCPUs per accelerator, for equal GPUs."""
     baseline = shortage.baseline
     own = baseline.own
     for machine in shortage.offered:
@@ -142,12 +145,12 @@ def family_candidates(shortage: Shortage) -> Iterator[Settings]:
 
 
 def spot_candidates(at: SearchPoint) -> Iterator[Settings]:
-    """Search the way that the scenario buys, and spot capacity where the goal allows it."""
+    """Search the scenario's way to buy, and spot capacity if the goal allows it."""
     yield {}
     if PURCHASE not in at.point and at.goal.spot is not None and Purchase.SPOT in at.machine.sold:
         yield {PURCHASE: Purchase.SPOT.value}
 
 
 def owned_machines(host: Host, count: int) -> Settings:
-    """Return the keys for bought machines."""
+    """Return the settings for purchased machines."""
     return {MACHINE: host.name, COUNT: count, PURCHASE: Purchase.OWNED.value}

@@ -22,9 +22,9 @@ MIN_TOKENS: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Properties of a model that limit parallelism: layers, tokens of a sample, experts of a layer.
+    """Dimensions of a model that limit parallelism: layers, tokens of a sample, experts of a layer.
 
-    There are no experts (0) where every token passes the same layers.
+    `experts` is 0 for dense models.
     """
 
     depth: int
@@ -36,20 +36,20 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees
     """Yield degrees of parallelism as settings of a scenario.
 
     Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
-    a machine, with state sharded over the replicas there are; pipelines with the widest of those
+    a machine, with state sharded over the replicas; pipelines with the largest tensor parallelism
     and half of it. That order is the first take-away of Narayanan et al., "Efficient Large-Scale
     Language Model Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473:
-    tensor parallelism up to the size of a machine, pipelines across machines. Long samples are cut
-    (context parallelism), experts spread over replicas, each in a few degrees.
+    tensor parallelism up to the size of a machine, pipelines across machines. Long samples are
+    split (context parallelism), and experts are distributed over replicas, each with a few degrees.
 
     Parameters
     ----------
     gpus, machines : int
-        Accelerators of a machine, and machines.
+        Accelerators per machine, and number of machines.
     shape : Shape
-        Of the model.
+        Dimensions of the model.
     batch : int
-        Samples of a step over all ranks: replicas beyond them would have nothing to do.
+        Samples per step over all ranks, an upper bound on the number of replicas.
     """
     devices = gpus * machines
     for tensor, pipeline in _cuts(gpus, machines, shape):
@@ -66,7 +66,7 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees
 
 
 def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
-    """Yield degrees of tensor and pipeline parallelism."""
+    """Yield pairs of tensor and pipeline parallelism."""
     widest = max(_powers(gpus), default=1)
     for tensor in _powers(gpus):
         deep = tensor in (widest, widest // 2)
@@ -87,7 +87,7 @@ def _experts(most: int, gpus: int, shape: Shape) -> Iterator[int]:
 
 
 def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
-    """Return how much of the state to shard: all unless a pipeline would gather it repeatedly."""
+    """Return the state to shard: all, unless a pipeline would gather it repeatedly."""
     if sharers == 1:
         yield Sharding.NONE
         return
@@ -98,7 +98,7 @@ def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
 
 
 def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Degrees:
-    """Return the settings, with degrees of seldom used kinds only if above 1."""
+    """Return the settings of these degrees, with rarely used ones only if above 1."""
     way: Degrees = {
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
@@ -125,15 +125,15 @@ _RECOMPUTED: Final[tuple[TextSettings, ...]] = (
     {"train.recompute": "full", "train.recompute_share": "0.5"},
     {"train.recompute": "full"},
 )
-"""What is computed again, the least first: attention, every second layer, all."""
+"""Amounts of recomputation in increasing order: attention, every second layer, all layers."""
 
 
 def splits_by_simplicity(scenario: Scenario) -> Iterator[TextSettings]:
-    """Yield ways to split the model, the simplest first.
+    """Yield settings that split the model over devices, the simplest first.
 
-    Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
-    activations are computed again; layers are split over the devices of a machine, and cut into
-    stages over more and more machines.
+    Without a split; with state sharded over all devices (FSDP, ZeRO-3); with increasing
+    recomputation; with layers split over the devices of a machine, and pipelines over increasingly
+    many machines.
     """
     group = scenario.cluster.trainers
     yield {}
@@ -162,14 +162,14 @@ def _recomputed(spread: TextSettings) -> Iterator[TextSettings]:
 def first_that_fits(
     scenario: Scenario, read: Callable[[TextSettings], Scenario]
 ) -> tuple[TextSettings, bool]:
-    """Return the simplest way to split the model that fits, and whether one does.
+    """Return the settings of the simplest split of the model that fits, and true if one fits.
 
     Parameters
     ----------
     scenario : Scenario
-        The job as it stands.
+        Job without changes.
     read : callable
-        The same job with some settings.
+        Returns the job with some settings.
     """
     for settings in splits_by_simplicity(scenario):
         try:

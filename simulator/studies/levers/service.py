@@ -39,17 +39,17 @@ LOAD_FACTORS: Final = (0.5, FASTER, 2.0)
 
 
 def decodes(situation: ServiceSituation) -> bool:
-    """Return whether a language model answers token by token."""
+    """Return whether the model is a language model that generates tokens."""
     return situation.service.one_pass is None
 
 
 def answers_in_one_pass(situation: ServiceSituation) -> bool:
-    """Return whether a model answers each request in one pass."""
+    """Return whether the model answers each request in one forward pass."""
     return situation.service.one_pass is not None
 
 
 def has_fixed_replicas(situation: ServiceSituation) -> bool:
-    """Return whether all replicas of a language model do the same and none come and go."""
+    """Return whether all replicas of a language model are equal and their number is fixed."""
     serving = situation.service.serving
     return decodes(situation) and serving.prefill is None and serving.autoscaling is None
 
@@ -58,7 +58,7 @@ def has_fixed_replicas(situation: ServiceSituation) -> bool:
 
 
 def other_machine_counts(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose more or fewer machines, each with as many replicas as now."""
+    """Propose more or fewer machines, each with the current number of replicas."""
     service = situation.service
     count, serving = service.group.count, service.serving
     if serving.autoscaling is not None or serving.replicas % count:
@@ -77,7 +77,7 @@ def other_machine_counts(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def other_tensor_degrees(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose replicas and tensor degrees that fill the accelerators."""
+    """Propose numbers of replicas and tensor degrees that use all accelerators."""
     serving, group = situation.service.serving, situation.service.group
     for degree in TENSOR_DEGREES:
         replicas = group.count * (group.gpus_per_host // degree)
@@ -93,7 +93,7 @@ def other_tensor_degrees(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def separate_prefill(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose half of the replicas for prompts alone."""
+    """Propose half of the replicas for prefill only."""
     serving = situation.service.serving
     before = serving.replicas // 2
     if before:
@@ -121,7 +121,7 @@ def other_hosts(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def _degree(service: Service, host: Host) -> int:
-    """Return how many accelerators hold the weights with room for a cache: as now, or more."""
+    """Return the tensor degree at which weights and KV cache fit: the current one or more."""
     weights = service.model.parameters * service.serving.weights.bytes_per_element
     memory, there = host.ram if host.gpu is None else host.gpu.memory, max(1, host.gpu_count)
     degree = min(service.serving.tensor, there)
@@ -144,7 +144,7 @@ def other_purchases(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def lower_precision(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose weights and cache in 8 bits."""
+    """Propose weights and KV cache in 8 bits."""
     serving, note = situation.service.serving, "check the answers' quality"
     if serving.weights is not Precision.FP8:
         settings: dict[str, Plain] = {"serving.weights": "fp8"}
@@ -167,7 +167,7 @@ def other_iterations(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def speculative_decoding(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose to guess tokens with a draft model."""
+    """Propose speculative decoding with a draft model."""
     if situation.service.serving.speculation is None:
         yield Change(
             f"{GUESSES} guessed tokens an iteration, {ACCEPTED:.0%} accepted",
@@ -187,7 +187,7 @@ def autoscaled_machines(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def other_batches(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose other largest batches, and batches that do not wait for more requests."""
+    """Propose other maximum batch sizes, and batches that do not wait for more requests."""
     serving = situation.service.serving
     most, rules = serving.max_batched_tokens, serving.dynamic
     for other in (2 * most, most // 2):
@@ -200,7 +200,7 @@ def other_batches(situation: ServiceSituation) -> Iterator[Change]:
 
 
 def concurrent_reads(situation: ServiceSituation) -> Iterator[Change]:
-    """Propose more reads of inputs at a time."""
+    """Propose more concurrent reads of inputs."""
     reading = situation.service.reading
     if reading is not None and situation.reads:
         readers = READS_FACTOR * int(reading.job.input.workers)
@@ -213,7 +213,7 @@ Variants = Iterator[tuple[str, Service]]
 
 
 def _with_host(service: Service, host: Host) -> Service:
-    """Return the service on another machine, in the job of a one-pass model as well."""
+    """Return the service on another machine, including the job of a one-pass model."""
     changed = replace(service, group=replace(service.group, host=host))
     if service.one_pass is None:
         return changed
@@ -229,7 +229,7 @@ def _is_modeled(host: Host) -> bool:
 
 
 def faster_memory(service: Service) -> Variants:
-    """Raise the memory bandwidth of the accelerators, or of the RAM where there are none."""
+    """Yield the service with a higher memory bandwidth of accelerators, or of RAM without any."""
     host = service.group.host
     if not _is_modeled(host):
         return
@@ -242,7 +242,7 @@ def faster_memory(service: Service) -> Variants:
 
 
 def faster_arithmetic(service: Service) -> Variants:
-    """Raise the peak rates of the accelerators, or the clock of the cores."""
+    """Yield the service with higher peak rates of accelerators, or a higher clock of cores."""
     host = service.group.host
     if not _is_modeled(host):
         return
@@ -256,7 +256,7 @@ def faster_arithmetic(service: Service) -> Variants:
 
 
 def larger_memory(service: Service) -> Variants:
-    """Enlarge the memory of the accelerators."""
+    """Yield the service with larger GPU memory."""
     host = service.group.host
     if host.gpu is not None:
         gpu = replace(host.gpu, memory=FASTER * host.gpu.memory)
@@ -264,7 +264,7 @@ def larger_memory(service: Service) -> Variants:
 
 
 def faster_links(service: Service) -> Variants:
-    """Raise the rate of links between the accelerators of a replica, where they are known."""
+    """Yield the service with faster links between the accelerators of a replica, if known."""
     host = service.group.host
     if service.serving.tensor <= 1:
         return
@@ -283,7 +283,7 @@ def _faster(link: Link) -> Link:
 
 
 def inputs_in_memory(service: Service) -> Variants:
-    """Take inputs from memory instead of reading them."""
+    """Yield the service with inputs in memory instead of a store."""
     if service.reading is not None:
         yield "requests that are there already", replace(service, reading=None)
 
@@ -293,20 +293,20 @@ def _serving(service: Service, **changes: Any) -> Service:  # noqa: ANN401 - of 
 
 
 def no_overhead(service: Service) -> Variants:
-    """Leave out all time that is not spent in iterations."""
+    """Yield the service without the time between iterations."""
     none = dict.fromkeys(("request_overhead", "prompt_overhead", "reply_lag", "host_time"), 0.0)
     yield "no time between iterations", _serving(service, **none)
 
 
 def least_loaded_routing(service: Service) -> Variants:
-    """Send each request to the replica with the fewest requests."""
+    """Yield the service with requests sent to the replica with the fewest requests."""
     if service.serving.replicas > 1:
         changed = _serving(service, router=Routing.LEAST)
         yield "requests to the replica with the fewest", changed
 
 
 def batch_sizes(service: Service) -> Variants:
-    """Vary the largest batch of a dynamic batcher, and its waiting."""
+    """Yield the service with other maximum batch sizes and waiting times of its batcher."""
     most, rules = service.serving.max_batched_tokens, service.serving.dynamic
     if rules is None:
         return
@@ -318,7 +318,7 @@ def batch_sizes(service: Service) -> Variants:
 
 
 def iteration_sizes(service: Service) -> Variants:
-    """Vary the tokens of an iteration and the concurrent requests."""
+    """Yield the service with other limits on tokens per iteration and concurrent requests."""
     serving = service.serving
     tokens, requests = serving.max_batched_tokens, serving.max_sequences
     if serving.dynamic is not None:
@@ -330,7 +330,7 @@ def iteration_sizes(service: Service) -> Variants:
 
 
 def other_loads(service: Service) -> Variants:
-    """Scale the load."""
+    """Yield the service with other request rates."""
     ways = service.load.arrivals
     if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
         for factor in LOAD_FACTORS:

@@ -63,7 +63,7 @@ def trains(situation: Situation) -> bool:
 
 
 def is_too_large(situation: Situation) -> bool:
-    """Return whether a language model that trains all parameters likely does not fit."""
+    """Return whether a language model that trains all parameters probably does not fit."""
     job = situation.baseline.scenario.job
     whole = isinstance(job.model, Transformer) and not job.train.freezes
     return trains(situation) and situation.cramped and whole
@@ -73,7 +73,7 @@ def is_too_large(situation: Situation) -> bool:
 
 
 def batch_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the samples of a batch."""
+    """Yield the samples of a batch."""
     batch = scenario.job.train.batch_size
     yield Knob(
         name="batch size",
@@ -88,7 +88,7 @@ def batch_knob(scenario: Scenario) -> Iterator[Knob]:
 
 
 def other_micro_batches(situation: Situation) -> Iterator[Change]:
-    """Propose other micro-batches for the same samples of a step."""
+    """Propose other micro-batches for the same samples per step."""
     baseline = situation.baseline
     train = baseline.scenario.job.train
     batch, parts = round(train.batch_size), train.accumulation
@@ -110,7 +110,7 @@ def other_micro_batches(situation: Situation) -> Iterator[Change]:
 
 
 def batch_candidates(at: SearchPoint) -> Iterator[Settings]:
-    """Search micro-batches that fit, with accumulation; with recomputation where they need it."""
+    """Search micro-batches that fit, with accumulation, and with recomputation if needed."""
     if BATCH in at.point or ACCUMULATION in at.point:
         yield {}
         return
@@ -156,19 +156,19 @@ def divisors(number: int) -> tuple[int, ...]:
 def splits(
     share: int, most: int, fits: Callable[[int], bool], tried: int
 ) -> Iterator[tuple[int, int]]:
-    """Return pairs of micro-batch and accumulation for the samples of a rank in a step.
+    """Yield pairs of micro-batch and accumulation for the samples of a rank in a step.
 
     Parameters
     ----------
     share : int
         Samples of one rank in one optimizer step.
     most : int
-        The largest micro-batch wanted.
+        Largest micro-batch.
     fits : callable
-        Whether a micro-batch fits into memory; if it does, smaller parts fit as well.
+        Returns whether a micro-batch fits into memory; smaller ones then fit as well.
     tried : int
-        Number of fitting micro-batches, the largest first, each at most half of the one before.
-        Where not even one sample fits, the smallest is returned: the search says why.
+        Number of fitting micro-batches, largest first, each at most half of the one before.
+        If not even one sample fits, the smallest is returned: the search gives the reason.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def splits(
 
 
 def device_speed_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the speed of the accelerators."""
+    """Yield the relative speed of the accelerators."""
     if scenario.cluster.trainers.gpus_per_host > 0:
         measured = measured_times(scenario) is not None and not uses_fitted_kernels(scenario)
         own = {name: scenario.calibration.value(name) for name in ("compute", "device_memory")}
@@ -203,13 +203,13 @@ def device_speed_knob(scenario: Scenario) -> Iterator[Knob]:
 
 
 def device_link_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the speed of exchanges between accelerators."""
+    """Yield the relative speed of communication between accelerators."""
     if scenario.devices > 1 and scenario.job.model is not None:
         yield from calibrated_knob("links between GPUs", "collective", scenario, TWICE)
 
 
 def lower_precision(situation: Situation) -> Iterator[Change]:
-    """Propose arithmetic in 16 bits, or in fp8 for language models."""
+    """Propose 16-bit arithmetic, or fp8 for language models."""
     scenario = situation.baseline.scenario
     gpu, job = scenario.cluster.trainers.host.gpu, scenario.job
     if gpu is None or job.step_times is not None:
@@ -271,7 +271,7 @@ def _is_unsharded(scenario: Scenario) -> bool:
 
 
 def sharding_with_recomputation(situation: Situation) -> Iterator[Change]:
-    """Propose sharding with recomputation, and with the update on the host as well."""
+    """Propose sharding with recomputation, also with the optimizer update on the host."""
     if _is_unsharded(situation.baseline.scenario):
         again = _RECOMPUTES[Recompute.FULL]
         name = f"shard parameters, gradients and optimizer (FSDP), and {again}"
@@ -281,15 +281,15 @@ def sharding_with_recomputation(situation: Situation) -> Iterator[Change]:
 
 
 def offloaded_update(_: Situation) -> Iterator[Change]:
-    """Propose recomputation with the update on the host."""
+    """Propose recomputation with the optimizer update on the host."""
     name = f"{_RECOMPUTES[Recompute.FULL]}; update on the host (offload)"
     yield Change(name, {**_FULL, **_OFFLOADED})
 
 
 def low_rank_adapters(situation: Situation) -> Iterator[Change]:
-    """Propose low-rank adapters, over weights as they are or in 4 bit, with recomputation or not.
+    """Propose low-rank adapters for causal language models.
 
-    Only for causal language models.
+    The frozen weights are stored as they are or in 4 bits, with or without recomputation.
     """
     model = situation.baseline.scenario.job.model
     if not isinstance(model, Transformer) or not model.causal:
@@ -341,7 +341,7 @@ def other_degrees(situation: Situation) -> Iterator[Change]:
 
 
 def _off(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Plain]:
-    """Switch off options that need tensor parallelism or a pipeline where there is none."""
+    """Return settings that switch off options that need tensor or pipeline parallelism."""
     own, model = baseline.scenario.job.parallelism, baseline.scenario.job.model
     tensor, pipeline = int(way["parallelism.tensor"]), int(way["parallelism.pipeline"])
     depth = int(getattr(model, "depth", 0))
@@ -355,7 +355,7 @@ def _off(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Plain]:
 
 
 def parallelism_candidates(at: SearchPoint) -> Iterator[Settings]:
-    """Search the whole model on each accelerator where it fits; else ways to split it."""
+    """Search data parallelism if the model fits on each accelerator; else ways to split it."""
     baseline, model = at.baseline, at.baseline.scenario.job.model
     degrees = baseline.scenario.job.parallelism
     decodes = isinstance(model, Transformer) and model.causal and at.machine.gpus > 0

@@ -49,14 +49,14 @@ _MEASURES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Limits that no candidate keeps together, and what would do: one line each."""
+    """Limits that no candidate satisfies together, and ways to satisfy them, one text each."""
 
     limits: tuple[str, ...]
     ways_out: tuple[str, ...] = ()
 
 
 def hardware_conflict(problem: SearchProblem) -> Conflict | None:
-    """Return limits on the hardware that no machine on offer meets together."""
+    """Return limits on hardware that no machine on offer satisfies together, or None."""
     rules = [rule for rule in problem.rules if rule.of_hardware]
     kinds = [
         broken(rules, RuledOffer(machine=machine, count=1, figures={}))
@@ -69,16 +69,16 @@ def hardware_conflict(problem: SearchProblem) -> Conflict | None:
 def conflict_of(
     problem: SearchProblem, seeds: Iterable[Settings], backend: SearchBackend, seed: int
 ) -> Conflict:
-    """Return a smallest set of limits that no candidate meets.
+    """Return a smallest set of limits that no candidate satisfies together.
 
     Parameters
     ----------
     problem : SearchProblem
-        A search in which no candidate is within all limits.
+        Search in which no candidate is within all limits.
     seeds : iterable of settings
-        As in that search.
+        Settings of the keys that the goal searches, as in that search.
     backend : SearchBackend
-        Predicts candidates that keep what seems to exclude each other.
+        Evaluates the candidates.
     seed : int
         Of all random draws.
     """
@@ -98,7 +98,7 @@ def conflict_of(
 
 
 def _freed(goal: Goal) -> Goal:
-    """The goal without any limit; more machines than it allows, to see how many would do."""
+    """Return the goal without limits and pins, and with more machines than it allows."""
     nodes = goal.limits.nodes
     everywhere = tuple(stack.value for stack in Stack)
     limits = Limits(nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
@@ -116,14 +116,14 @@ def _texts(problem: SearchProblem, names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ConflictSearch:
-    """Asks which limits exclude each other: those of `problem`, among candidates without them."""
+    """Search of limits of `problem` that exclude each other, among candidates without limits."""
 
     problem: SearchProblem
     wide: SearchProblem
     search: Search
 
     def excluding(self) -> tuple[str, ...]:
-        """Return a smallest set of limits that no candidate meets; empty if none is predicted."""
+        """Return a smallest set of limits that no candidate satisfies; empty if there is none."""
         order = [rule.name for rule in self.problem.rules]
         order += [f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins]
         names: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class _ConflictSearch:
         return names
 
     def why_none(self) -> tuple[str, ...]:
-        """Return why there is no best choice although no limits exclude each other."""
+        """Return reasons why there is no best choice although no limits exclude each other."""
         known = self.search.known.values()
         if any(self.problem.judged(one).is_predicted for one in known):
             metric = self.problem.goal.objective.metric
@@ -147,7 +147,7 @@ class _ConflictSearch:
         return tuple(reason for reason, _ in told.most_common(MAX_REASONS))
 
     def way_out(self, name: str) -> str:
-        """Return the value of a limit at which the others can be met; empty if there is none."""
+        """Describe the value of a limit with which all limits can be met; empty if none."""
         others = [rule.name for rule in self.problem.rules if rule.name != name]
         others += [
             f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins if f"{PIN_PREFIX}{key}" != name
@@ -169,7 +169,10 @@ class _ConflictSearch:
         return f"without {text}: {where}, {time}"
 
     def _keeping(self, names: Collection[str], measure: str = "") -> Choice | None:
-        """Return the best candidate within these limits by what a limit measures, or None."""
+        """Return the best candidate within the limits `names`, or None.
+
+        `measure`: limit by whose metric candidates are compared; the run time by default.
+        """
         may = [c for c in self.search.candidates if self._known_broken(c).isdisjoint(names)]
         objective = _MEASURES.get(measure, _MEASURES["deadline"])
         where = self._condition(names)
@@ -190,7 +193,7 @@ class _ConflictSearch:
         return [groups[count] for count in sorted(groups)]
 
     def _condition(self, names: Collection[str]) -> str:
-        """Return the limits that need a prediction, as a condition."""
+        """Return the limits that need a prediction as a condition on metrics."""
         limits = self.problem.goal.limits
         return limits_as_text(
             Limits(
@@ -203,7 +206,7 @@ class _ConflictSearch:
         )
 
     def _known_broken(self, candidate: Candidate) -> frozenset[str]:
-        """Return the limits on the hardware and the pins that a candidate breaks."""
+        """Return the limits on hardware and the pins that a candidate violates."""
         settings = candidate.settings
         rules = [rule for rule in self.problem.rules if rule.of_hardware]
         subject = RuledOffer(
@@ -219,24 +222,23 @@ class _ConflictSearch:
 def smallest_conflict(
     names: Sequence[str], broken: Iterable[Collection[str]]
 ) -> tuple[str, ...] | None:
-    """Return the smallest set of limits such that every candidate breaks one of them.
+    """Return the smallest set of limits such that every candidate violates one of them.
 
     Parameters
     ----------
     names : sequence of str
-        All limits, those first that are to be named first among sets of one size.
+        All limits; among sets of one size, those of earlier limits are preferred.
     broken : iterable of collections of str
-        For each candidate the limits that it breaks.
+        Limits that each candidate violates.
 
     Returns
     -------
     tuple of str or None
-        None if a candidate is within all limits. Every part of the set can be kept on its own.
+        None if a candidate is within all limits. Every proper subset can be satisfied.
 
     Notes
     -----
-    A minimum hitting set of what the candidates break, by trying sets in order of their size; a
-    goal has few limits.
+    It is a minimum hitting set, found by trying sets in order of their size; a goal has few limits.
 
     Examples
     --------

@@ -30,9 +30,10 @@ _WILDCARDS: Final = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Accelerator software of a job's program: `stacks` as it is, `ported` if the user ports it.
+    """Accelerator software that a job's program runs on.
 
-    `gpus` are accelerators that the user wants by name, with any software.
+    `stacks`: without changes; `ported`: after a port that the user would make. `gpus` are
+    accelerators that the user requests by name, with any software.
     """
 
     stacks: frozenset[str]
@@ -40,11 +41,11 @@ class Program:
     gpus: tuple[str, ...] = ()
 
     def runs_on(self, machine: Machine) -> bool:
-        """Return whether it runs there as it is; a machine without an accelerator needs no port."""
+        """Return whether the program runs on a machine without a port."""
         return not machine.stack or machine.stack in self.stacks
 
     def may_run_on(self, machine: Machine) -> bool:
-        """Return whether it runs there as it is, or the user would port it."""
+        """Return whether the program runs on a machine, or the user would port it."""
         wanted = any(is_called(machine.gpu, name) for name in self.gpus)
         return self.runs_on(machine) or machine.stack in self.ported or wanted
 
@@ -55,12 +56,12 @@ def program_of(framework: str, own: Machine, goal: Goal) -> Program:
     Parameters
     ----------
     framework : str
-        What it is written with.
+        Framework of the program, such as ``pytorch``.
     own : Machine
-        The machine of the scenario, where it runs already.
+        Machine of the scenario, on which the program runs.
     goal : Goal
-        Says to which stacks the user would port it, by name: in `porting`, in `requires`, or with
-        an accelerator named without wildcards.
+        Goal with the software that the user would port to: in `porting`, in `requires`, or of an
+        accelerator named without wildcards.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def program_of(framework: str, own: Machine, goal: Goal) -> Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuledOffer:
-    """The subject of a rule; `figures` hold the candidate's settings too, under their keys."""
+    """A candidate that rules are applied to; `figures` are its metrics and settings by name."""
 
     machine: Machine
     count: int
@@ -94,9 +95,9 @@ Check = Callable[[RuledOffer], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One limit: its name in the goal, how it reads, and whether a subject keeps it.
+    """One limit of a goal: its name, its text for the user, and a check whether an offer meets it.
 
-    `of_hardware`: known from the machine and how many there are, without any prediction.
+    `of_hardware`: the check needs only the machine and its number, no prediction.
     """
 
     name: str
@@ -106,16 +107,16 @@ class Rule:
 
 
 PORTING: Final = "porting"
-"""The rule that a program runs on the accelerator as it is, or that the user would port it."""
+"""Rule that a program runs on the accelerator, or that the user would port it."""
 
 
 def rules_of(limits: Limits, program: Program | None = None) -> tuple[Rule, ...]:
-    """Return the rules of a goal, those of the hardware first; a job on CPUs has no `program`."""
+    """Return the rules of a goal, those on hardware first; `program` is None for a job on CPUs."""
     return (*_of_hardware(limits), *_of_program(program), *_of_figures(limits))
 
 
 def broken(rules: Iterable[Rule], subject: RuledOffer) -> tuple[str, ...]:
-    """Return the names of the rules that a subject breaks."""
+    """Return the names of the rules that an offer violates."""
     return tuple(rule.name for rule in rules if not rule.keeps(subject))
 
 
@@ -208,7 +209,7 @@ def _at_most(name: str, most: float) -> Check:
 
 
 def _leaves_margin(what: str, verdict: str, margin: float) -> Check:
-    """Return a check that it surely fits and leaves a share free; met without such memory."""
+    """Return a check that a memory surely fits with a free share; met without such memory."""
 
     def keeps(subject: RuledOffer) -> bool:
         if subject.figures.get(verdict) == Verdict.UNCERTAIN:
@@ -221,12 +222,12 @@ def _leaves_margin(what: str, verdict: str, margin: float) -> Check:
 
 
 def check_regions(limits: Limits, machines: Sequence[Machine]) -> None:
-    """Refuse regions for which no machine on offer has a price.
+    """Raise an error for regions in which no machine on offer has a price.
 
     Raises
     ------
     UnknownName
-        Names the nearest region.
+        If there is such a region; the message names the nearest one.
     """
     known = sorted({machine.region for machine in machines if machine.region})
     for wanted in limits.regions:
@@ -238,7 +239,7 @@ def check_regions(limits: Limits, machines: Sequence[Machine]) -> None:
 
 
 def limits_as_text(limits: Limits) -> str:
-    """Return the limits that need figures as a condition, which also excludes uncertain memory.
+    """Return the limits that need a prediction as a condition; it excludes uncertain memory too.
 
     Examples
     --------

@@ -40,11 +40,12 @@ _HARDWARE_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A candidate with what became of it.
+    """A candidate with its outcome and its value under the goal.
 
-    `figures` are those of the outcome with lost work and restarts in them where the machine is
-    bought as spot capacity, and with the copy of the data where it needs one (`copied`). `value` is
-    the goal's (None: it has none), `broken` the limits it does not keep.
+    `figures` are the metrics of the outcome, including lost work and restarts on spot capacity, and
+    copies of the data before the run (`copied`). `value` is that of the objective (None if
+    undefined), `broken` are the limits that it violates, `idea` is the name of the remedy that it
+    tries.
     """
 
     machine: Machine
@@ -58,27 +59,27 @@ class Choice:
 
     @property
     def settings(self) -> Mapping[str, Plain]:
-        """Return the settings that differ from the scenario."""
+        """Settings that differ from the scenario."""
         return self.outcome.settings
 
     @property
     def index(self) -> int:
-        """Its place in the search."""
+        """Index of the candidate in the search."""
         return self.outcome.candidate.index
 
     @property
     def is_predicted(self) -> bool:
-        """Return whether its figures come from a prediction."""
+        """True if the metrics come from a prediction."""
         return self.outcome.status is Status.PREDICTED
 
     @property
     def is_sound(self) -> bool:
-        """Return whether it was predicted, is within every limit and has a value."""
+        """True if the choice is valid: predicted, within every limit, and with a value."""
         return self.is_predicted and not self.broken and self.value is not None
 
     @property
     def hardware(self) -> tuple[object, ...]:
-        """Return the bought hardware, equal for choices that differ only in program settings."""
+        """Purchased hardware; equal for choices that differ only in settings of the program."""
         named: dict[str, Plain] = {
             "hardware.machine": self.machine.name,
             "hardware.count": self.count,
@@ -87,18 +88,18 @@ class Choice:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Return the kind of machines, independent of their number and of where the data is."""
+        """Kind of machines, independent of their number and of the place of the data."""
         keys = ("remote.machine", "cost.purchase")
         return (self.machine.name, *(self.settings.get(key) for key in keys))
 
 
 def hardware_of(settings: Mapping[str, Plain]) -> tuple[object, ...]:
-    """Return the bought hardware of a candidate, independent of settings of the program."""
+    """Return the purchased hardware of a candidate, without settings of the program."""
     return tuple(settings.get(key) for key in _HARDWARE_KEYS)
 
 
 def number(figures: Mapping[str, Value], name: str) -> float | None:
-    """Return a finite figure by its name; None if there is none."""
+    """Return the finite value of a metric; None if there is none."""
     value = figures.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -107,18 +108,18 @@ def number(figures: Mapping[str, Value], name: str) -> float | None:
 
 FACTOR_FROM: Final = 2.0
 EQUAL_FACTOR: Final = 1.005
-"""How many times as much still reads as the same."""
+"""Ratio of two values up to which they count as equal."""
 GoalValue = Callable[[Mapping[str, Value]], float | None]
-"""The goal's value of a choice's figures; None where it has none."""
+"""Function that returns the value of the objective for metrics; None if undefined."""
 
 
 def goal_value_of(objective: Objective) -> GoalValue:
-    """Return the function that values figures under the goal.
+    """Return a function that evaluates the objective for metrics.
 
     Raises
     ------
     PlanError
-        If the objective is neither a metric nor an expression over metrics; names the nearest.
+        If the objective is no expression over metrics; the message names the nearest one.
     """
     expression = parse_expression(objective.metric)
 
@@ -134,7 +135,7 @@ def goal_value_of(objective: Objective) -> GoalValue:
 
 
 def in_order(objective: Objective, choices: Iterable[Choice]) -> list[Choice]:
-    """Return sound choices, best first; of equals the cheaper one, then the earlier one."""
+    """Return the valid choices, best first; ties are broken by cost, then by index."""
 
     def place(choice: Choice) -> tuple[float, float, int]:
         value = 0.0 if choice.value is None else choice.value
@@ -146,12 +147,12 @@ def in_order(objective: Objective, choices: Iterable[Choice]) -> list[Choice]:
 
 
 def runner_up(ranked: Sequence[Choice]) -> Choice | None:
-    """Return the best choice of other hardware than the winner's; None if there is none."""
+    """Return the best choice with other hardware than the winner's; None if there is none."""
     return next((one for one in ranked[1:] if one.hardware != ranked[0].hardware), None)
 
 
 def equals(objective: Objective, ranked: Sequence[Choice]) -> list[Choice]:
-    """Return ranked choices whose value reads the same as the best one, itself included."""
+    """Return the choices whose value is within `EQUAL_FACTOR` of the best one, including it."""
     best = ranked[0].value if ranked else None
     if best is None:
         return []
@@ -167,7 +168,7 @@ def equals(objective: Objective, ranked: Sequence[Choice]) -> list[Choice]:
 
 
 def front(choices: Iterable[Choice]) -> list[Choice]:
-    """Return sound choices that none beats in both time and cost, fastest first."""
+    """Return the valid choices on the Pareto front of time and cost, fastest first."""
     points = [
         (time, money, choice)
         for choice in choices
@@ -185,7 +186,7 @@ def front(choices: Iterable[Choice]) -> list[Choice]:
 
 
 def with_choice(points: Sequence[Choice], taken: Choice) -> list[Choice]:
-    """Return a front that shows `taken` instead of one that reads the same in time and cost."""
+    """Return a front in which `taken` replaces a choice with about equal time and cost."""
 
     def alike(choice: Choice) -> bool:
         pairs = ((number(one.figures, name) for one in (choice, taken)) for name in (TIME, MONEY))
@@ -198,7 +199,7 @@ def with_choice(points: Sequence[Choice], taken: Choice) -> list[Choice]:
 
 
 def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Choice]:
-    """Return a front without points barely faster than a cheaper one, but with `always`."""
+    """Return a front without choices barely faster than a cheaper one, except `always`."""
     kept: list[Choice] = []
     for choice in reversed(points):
         time = number(choice.figures, TIME) or 0.0
@@ -209,7 +210,7 @@ def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Cho
 
 
 def by_factor(factor: float, word: str) -> str:
-    """Return a ratio above 1 as text, with `word` for better or worse.
+    """Format a ratio above 1 as a text that ends with `word`, such as "worse".
 
     Examples
     --------
@@ -222,9 +223,9 @@ def by_factor(factor: float, word: str) -> str:
 
 
 def ratio(objective: Objective, best: float, other: float) -> float | None:
-    """Return the factor by which the best value is better; None where the two can't be divided.
+    """Return the factor by which the best value is better; None if undefined.
 
-    Values of a utility may be zero or of different sign.
+    It is undefined if a value is zero, or if their signs differ.
     """
     if best == 0.0 or other == 0.0 or (best > 0.0) is not (other > 0.0):
         return None
@@ -233,15 +234,15 @@ def ratio(objective: Objective, best: float, other: float) -> float | None:
 
 
 DRAW_BITS: Final = 12
-"""Logarithm of the number of worlds drawn."""
+"""Base-2 logarithm of the number of draws."""
 GPU: Final = "gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """Probability of being best for each choice, and of the first being within its limits.
+    """Probability of each choice to be the best, and of the first one to be within its limits.
 
-    `limits` is None where no limit depends on an uncertain figure.
+    `limits` is None if no limit depends on an uncertain metric.
     """
 
     best: tuple[float, ...]
@@ -249,7 +250,10 @@ class Confidence:
 
 
 def cause(choice: Choice) -> tuple[object, ...]:
-    """Return what limits a choice, and of which make: choices of one cause share their errors."""
+    """Return the bottleneck of a choice with the make of the device that causes it.
+
+    Choices with an equal cause share their errors.
+    """
     limit = choice.figures.get("bottleneck")
     if limit == GPU:
         return (limit, choice.machine.gpu)
@@ -263,19 +267,19 @@ def confidence_of(
     limits: Mapping[str, float],
     seed: int = 0,
 ) -> Confidence:
-    """Return how often each of several machines is best, in any of its variants.
+    """Return the probability of each of several machines to be the best, in any variant.
 
     Parameters
     ----------
     variants : sequence of sequences of Choice
-        Variants of each machine, the winner the first of all; each cause after the first eleven
-        shares a draw with an earlier one.
-    objective, worth : Objective, Worth
-        The goal.
+        Variants of each machine, the winner first. Causes beyond the number of dimensions of the
+        draws share the last one.
+    objective, goal_value : Objective, GoalValue
+        Objective and its value for metrics.
     limits : mapping of str to float
-        The most that each figure uncertain may be: deadline and budget.
+        Upper limits of uncertain metrics: deadline and budget.
     seed : int
-        Of the draws.
+        Seed of the draws.
     """
     choices = [choice for group in variants for choice in group]
     whose = [place for place, group in enumerate(variants) for _ in group]
@@ -300,7 +304,7 @@ def confidence_of(
 
 
 def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
-    """Return the probability that a choice is within its limits; 1 where none is uncertain."""
+    """Return the probability of a choice to be within its limits; 1 without uncertain metrics."""
     reach = [
         math.log(most / told) / deviation
         for told, deviation, most in _uncertain(choice, limits)
@@ -310,7 +314,7 @@ def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
 
 
 def _uncertain(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[float, float, float]]:
-    """Return uncertain figures with a limit: value, deviation of its logarithm, limit."""
+    """Yield uncertain metrics with a limit: value, standard deviation of its log, limit."""
     for name, most in limits.items():
         told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
         if told is not None and band is not None and band["p10"] > 0.0 < told:
@@ -320,9 +324,9 @@ def _uncertain(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[fl
 def _drawn_values(
     choice: Choice, goal_value: GoalValue, draw: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the goal's value in each draw, between and beyond its three points.
+    """Return the value of the objective in each draw, interpolated from P10, P50 and P90.
 
-    Even in the logarithm where all three are positive.
+    Interpolation is logarithmic if all three values are positive.
     """
     middle = 0.0 if choice.value is None else choice.value
     fast, slow = (_value_at(choice, goal_value, side) for side in ("p10", "p90"))
@@ -335,7 +339,7 @@ def _drawn_values(
 
 
 def _value_at(choice: Choice, goal_value: GoalValue, side: str) -> float:
-    """Return the goal's value with all uncertain figures slow (p90) or fast (p10) together."""
+    """Return the value of the objective with all uncertain metrics slow (p90) or fast (p10)."""
     moved: dict[str, Value] = dict(choice.figures)
     for name, band in choice.outcome.intervals.items():
         moved[name] = _figure_quantile(choice, name, band, side)
@@ -352,13 +356,13 @@ def _figure_quantile(choice: Choice, name: str, band: Mapping[str, float], side:
 _HIGHER_IS_BETTER: Final = frozenset(
     metric.name for metric in JOB_METRICS if metric.better == "high"
 )
-"""Figures that fall where a run gets slower."""
+"""Metrics that decrease when a run gets slower."""
 
 
 def _keeps_limits(
     choice: Choice, limits: Mapping[str, float], draw: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return in which drawn worlds the choice is within the limits."""
+    """Return a mask of the draws in which the choice is within the limits."""
     kept = np.ones(draw.shape, dtype=np.bool_)
     for told, deviation, most in _uncertain(choice, limits):
         kept &= told * np.exp(deviation * draw) <= most
@@ -366,23 +370,23 @@ def _keeps_limits(
 
 
 MAX_CONTENDERS: Final = 8
-"""Machines among which the chance of being best is counted."""
+"""Maximum number of machines for which the probability of being best is computed."""
 MAX_VARIANTS: Final = 6
-"""Variants of each machine that count."""
+"""Maximum number of variants of each of these machines."""
 MIN_TRADEOFF: Final = 1.1
-"""Times as fast, or as cheap, from which on another choice is reported."""
+"""Factor by which a choice must be faster or cheaper to be reported."""
 OUTSIDE_EVIDENCE: Final = "outside the evidence"
-"""How a warning begins that nothing like a choice was ever measured."""
+"""Start of warnings that nothing similar to a choice was measured."""
 
 ConfidenceOf = Callable[[Sequence[Sequence[Choice]]], Confidence]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The sound choices with the one to take first.
+    """Valid choices, with the recommended one first.
 
-    `equals` are as good under the goal as that one, on other machines or another number of them.
-    `contenders` are the best variants of each machine, in the order of `sure`.
+    `equals` are as good under the goal, with other machines or another number of them. `contenders`
+    are the best variants of each machine, in the order of the probabilities `sure`.
     """
 
     ranked: tuple[Choice, ...]
@@ -393,9 +397,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tradeoff:
-    """Another choice that nothing beats in time and cost: faster or cheaper than the best.
+    """A choice on the front of time and cost that is faster or cheaper than the winner.
 
-    `time` is how many times as long it takes, `money` what it costs more [$].
+    `time` is its run time relative to the winner's, `money` its additional cost [$].
     """
 
     choice: Choice
@@ -404,20 +408,19 @@ class Tradeoff:
 
 
 def select_winner(objective: Objective, ranked: Sequence[Choice], sure: ConfidenceOf) -> Selection:
-    """Select one of the choices that are best under the goal.
+    """Select the winner among the choices that are equally good under the goal.
 
-    Of several that are as good, one that was measured like comes before one outside of the
-    evidence, then the one that is best in more of the worlds drawn by a tenth of them or more,
-    then one whose data stay where they are, then the one that is faster and cheaper together.
+    Ties are broken in this order: similar runs were measured; the machine is best in at least 10%
+    more of the draws; the data need not be moved; the product of time and cost is lower.
 
     Parameters
     ----------
     objective : Objective
-        The goal.
+        Objective of the goal.
     ranked : sequence of Choice
-        The sound choices, best first; one at least.
+        Valid choices, best first; at least one.
     sure : callable
-        How often each of several machines is best, each given by its variants.
+        Returns the probability of each machine to be the best, given the variants of each.
     """
     groups = _best_by_machine(ranked)
     shares = dict(zip(groups, sure(list(groups.values())).best, strict=True))
@@ -452,12 +455,12 @@ def _time_times_money(choice: Choice) -> float:
 
 
 def is_outside_evidence(choice: Choice) -> bool:
-    """Return whether nothing like it was ever measured."""
+    """Return whether nothing similar to a choice was measured."""
     return any(text.startswith(OUTSIDE_EVIDENCE) for text in choice.outcome.warnings)
 
 
 def _best_by_machine(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], list[Choice]]:
-    """Return the best variants of each machine, best first."""
+    """Return the best variants of each machine by kind, best first."""
     found: dict[tuple[object, ...], list[Choice]] = {}
     for choice in ranked:
         if choice.kind in found or len(found) < MAX_CONTENDERS:
@@ -468,17 +471,17 @@ def _best_by_machine(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], li
 
 
 def tradeoffs(front: Iterable[Choice], winner: Choice) -> tuple[Tradeoff, ...]:
-    """Return choices of the front that trade time for money, or money for time.
+    """Return choices of the front that trade time for cost, or cost for time.
 
-    The faster one that a percent of the cost buys most of, the one that is fastest and cheapest
-    together, and the cheaper one that gains most over what it loses.
+    At most three: the faster choice with the largest speedup per additional cost, the faster one
+    with the lowest product of time and cost, and the cheaper one with the lowest product.
 
     Parameters
     ----------
     front : iterable of Choice
-        What nothing beats in both time and cost.
+        Pareto front of time and cost.
     winner : Choice
-        The one taken.
+        Choice to compare with.
     """
     found = [one for choice in front if (one := _tradeoff(choice, winner)) is not None]
     base = number(winner.figures, MONEY) or 0.0

@@ -51,7 +51,7 @@ from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loser:
-    """An obvious alternative, the best of its kind, and why it lost; `what` names the kind."""
+    """The best choice with another accelerator, named `what`, and the reason why it lost."""
 
     what: str
     reason: str
@@ -60,7 +60,7 @@ class Loser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinPrice:
-    """The price of fixing a key: the best choice with it and the best without."""
+    """Effect of fixing the value of a key (a pin): the best choices with it and without it."""
 
     key: str
     value: Plain
@@ -70,21 +70,24 @@ class PinPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """The answer to one scenario and goal.
+    """Answer of `plan recommend` to one scenario and goal.
 
-    `ranked` are the sound choices, best first, `front` those that none beats in time and cost.
-    `now` is the scenario as it stands. `excluded` counts machines that limits on the hardware
-    leave out, `ideas` are what would help a scenario that its processors hold up, best first, and
-    `against` the pins that each of those does not keep, by its index. `missing` counts candidates
-    that could be best and were not predicted, as only what is stored was looked at: then there is
-    no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
-    `equals` are as good under the goal as the winner, `trades` faster or cheaper ones,
-    `moves` copies of the data that the winner needs first, which its figures count, `safer` the
-    best that keeps deadline and budget in nearly all cases, with its probability. `off_axes`: the
-    scenario as it stands lies off the axes of the search. `program` is what the job's program runs
-    on, and `ports` the software of accelerators that were left out as it does not. `buying` says
-    when machines of one's own with the same accelerators are cheaper than the rented ones, `best`
-    is the job on the best machines, `prices` whose prices its bill has, with their dates.
+    `ranked` are the valid choices, best first; `front` are those on the Pareto front of time and
+    cost. `now` is the scenario without changes; `off_axes`: it is outside the searched axes.
+    `excluded` is the number of machines excluded by each limit on hardware, `refused` are machines
+    that cannot run the job. `ideas` are remedies for a CPU-bound scenario, best first, and
+    `against` the pins that each violates, by its index. `missing` is the number of candidates that
+    could be best but are not in the store, if nothing is predicted: then there is no winner. `bugs`
+    are internal errors.
+
+    `equals` are as good under the goal as the winner, `trades` are faster or cheaper choices,
+    `losers` are the best with other accelerators, `pins` the effects of fixed keys, `moves` the
+    copies of data that the winner needs first, which are included in its metrics, and `safer` is
+    the best choice that meets deadline and budget with high probability, with that probability.
+    `sure` are the probabilities of being best of the `contenders`. `program` is the software that
+    the job's program runs on, `ports` the software of machines that were excluded because of it.
+    `buying` is a machine to buy instead of the rented one, `best` is the job on the best machines,
+    `prices` are the listed prices in its bill, with dates.
     """
 
     scenario: Scenario
@@ -121,23 +124,23 @@ class Recommendation:
 
     @property
     def weighed(self) -> tuple[Choice, ...]:
-        """The choices that the answer compares, each once."""
+        """Choices that the answer compares, without repetition."""
         lost = [loser.choice for loser in self.losers]
         every = [self.winner, *self.front, *self.equals, *lost]
         return tuple({one.index: one for one in every if one is not None}.values())
 
     @property
     def winner(self) -> Choice | None:
-        """The best choice; None if none is within all limits, or only a part was searched."""
+        """The best choice; None if none is within all limits, or if candidates are missing."""
         return self.ranked[0] if self.ranked and not self.missing else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonMachine:
-    """The machine that suits all workloads best.
+    """The best machine for all of several workloads.
 
-    `choices` are the best on it and `worse` how many times worse it is than the best of all, by
-    each workload's own goal (None where the two values cannot be divided).
+    `choices` are the best choices with it, one for each workload, and `worse` the factors by which
+    they are worse than the best choice of all, under the workload's own goal (None if undefined).
     """
 
     machine: str
@@ -146,7 +149,7 @@ class CommonMachine:
 
 
 def best_on_each(answer: Recommendation) -> dict[str, Choice]:
-    """Return the best sound choice on every machine."""
+    """Return the best valid choice on every machine, by name of the machine."""
     found: dict[str, Choice] = {}
     for choice in answer.ranked:
         found.setdefault(choice.machine.name, choice)
@@ -154,15 +157,15 @@ def best_on_each(answer: Recommendation) -> dict[str, Choice]:
 
 
 def common_machine(answers: Sequence[Recommendation]) -> CommonMachine | None:
-    """Return the machine with the least mean loss over all workloads; None if none suits all.
+    """Return the machine with the least mean loss over all workloads; None if none runs all.
 
-    The mean is geometric: twice the price for one and half the price for another cancel. Where a
-    utility's values cannot be divided, the places in the rankings are compared instead.
+    The mean is geometric: twice the price for one and half the price for another cancel. If
+    values cannot be divided, the ranks are compared instead.
 
     Parameters
     ----------
     answers : sequence of Recommendation
-        One for each workload, in which the best on every machine was predicted.
+        One for each workload, from searches with `everywhere`.
     """
     tables = [best_on_each(answer) for answer in answers]
     shared = set.intersection(*(set(table) for table in tables)) if tables else set()
@@ -212,7 +215,7 @@ _BOUND_BY: Final[Mapping[str, str]] = {
 
 
 def reason_lost(choice: Choice, winner: Choice, objective: Objective, rules: Sequence[Rule]) -> str:
-    """Return why a choice lost to the winner."""
+    """Describe why a choice lost to the winner."""
     if not choice.is_predicted:
         return choice.outcome.reason or "its best case is worse than what others reach"
     parts = [
@@ -230,7 +233,7 @@ def _broken_limits(choice: Choice, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iterator[str]:
-    """Yield disadvantages under the goal, and in time and money if these are not the goal."""
+    """Yield texts on disadvantages under the goal, and in time and cost if not the goal."""
     if choice.value is not None and winner.value is not None:
         factor = ratio(objective, winner.value, choice.value)
         if factor is not None and factor > EQUAL_FACTOR:
@@ -246,7 +249,7 @@ def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iter
 
 
 def _bottleneck(choice: Choice) -> str:
-    """Return the bottleneck of a choice, and how busy that leaves the accelerators."""
+    """Describe the bottleneck of a choice, and the utilization of its accelerators."""
     limit = str(choice.figures.get("bottleneck") or "")
     group, _, resource = limit.rpartition(".")
     busy = number(choice.figures, "accelerator_utilization")
@@ -261,7 +264,7 @@ def _bottleneck(choice: Choice) -> str:
 
 
 def is_cpu_bound(choice: Choice) -> bool:
-    """Return whether the processors that make batches hold the accelerators up."""
+    """Return whether accelerators wait for the CPUs that prepare batches."""
     stall = number(choice.figures, "step_split_s.data_stall")
     step = number(choice.figures, "step_time_s.mean")
     limit = str(choice.figures.get("bottleneck") or "").rpartition(".")[2]
@@ -291,20 +294,20 @@ def recommend(
     seed: int = 0,
     everywhere: bool = False,
 ) -> Recommendation:
-    """Search, rank, and say why the others lost.
+    """Search the best machines for a goal, rank them and explain why others lost.
 
     Parameters
     ----------
     problem : SearchProblem
-        The goal, and what is searched.
+        Goal and candidates of the search.
     backend : SearchBackend
         Predicts candidates.
     seeds : iterable of settings
-        Points along the axes that the goal names itself.
+        Settings of the keys that the goal searches; one dict for each combination.
     seed : int
         Of all random draws.
     everywhere : bool
-        Also predict the best on every machine, for a choice that several workloads share.
+        Also predict the best choice on every machine, to find one for several workloads.
     """
     search = Search(problem, backend, seed)
     search.all_of(search.candidates[:1])
@@ -345,7 +348,7 @@ def recommend(
 
 
 def _survey(problem: SearchProblem, search: Search) -> None:
-    """Find the best under the goal, the runner-up on other hardware, and the front."""
+    """Predict the best choice, the best one with other hardware, and the Pareto front."""
     search.backend.begin(SURVEY_SHARE)
     search.best_of(search.candidates, top=MIN_PREDICTED)
     search.backend.begin(SURVEY_SHARE)
@@ -360,7 +363,7 @@ def _survey(problem: SearchProblem, search: Search) -> None:
 
 
 def _eligible(problem: SearchProblem, search: Search) -> list[Choice]:
-    """Return known choices that may win: within the pins and without need for consent."""
+    """Return predicted choices that may win: they satisfy the pins and need no consent."""
     choices = (problem.judged(outcome) for outcome in search.known.values())
     return [
         c
@@ -374,10 +377,10 @@ def _eligible(problem: SearchProblem, search: Search) -> list[Choice]:
 def _predict_groups(
     problem: SearchProblem, search: Search, *, starved: bool, everywhere: bool
 ) -> None:
-    """Predict the best of every kind: of each accelerator, with each pin left out, of each idea.
+    """Predict the best choice with each accelerator, without each pin, and with each remedy.
 
-    The best of an accelerator only says why it lost: there another that is barely better is not
-    looked for.
+    The best choice with an accelerator only explains why it lost, so a slightly better one may be
+    missed.
     """
     groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in search.candidates:
@@ -404,7 +407,7 @@ def _predict_groups(
 
 
 def _freed(problem: SearchProblem, search: Search, key: str) -> list[Candidate]:
-    """Candidates that keep all pins but one."""
+    """Return the candidates that satisfy all pins except `key`."""
     pins = {k: v for k, v in problem.goal.pins.items() if k != key}
     return [
         c
@@ -416,7 +419,7 @@ def _freed(problem: SearchProblem, search: Search, key: str) -> list[Candidate]:
 def _predict_best(
     problem: SearchProblem, search: Search, group: Sequence[Candidate], close: float
 ) -> None:
-    """Know the best of a group within the limits; or, where none keeps them, without them."""
+    """Predict the best candidate of a group within the limits, or without if none meets them."""
     if all(_is_hopeless(search.known.get(c.index)) for c in group):
         return
     search.best_of(group, close=close)
@@ -478,7 +481,7 @@ def _upper_limits(problem: SearchProblem) -> dict[str, float]:
 
 
 def _safer(ranked: Sequence[Choice], most: Mapping[str, float]) -> tuple[Choice, float] | None:
-    """Return the best that meets deadline and budget in nearly all cases, if the first does not."""
+    """Return the best choice that very probably meets the limits, if the first one does not."""
     if chance_kept(ranked[0], most) >= MIN_SAFE_PROBABILITY:
         return None
     chances = ((one, chance_kept(one, most)) for one in ranked[1:])
@@ -495,7 +498,7 @@ def _interruption(problem: SearchProblem, choice: Choice) -> Interruption | None
 
 
 def _losers(problem: SearchProblem, choices: Sequence[Choice], winner: Choice) -> Iterator[Loser]:
-    """Yield the scenario without changes, and the best of every other accelerator, best first."""
+    """Yield the best choice with every accelerator except the winner's, best first."""
     objective = problem.goal.objective
     by_gpu: dict[str, list[Choice]] = {}
     for choice in choices:
@@ -531,7 +534,7 @@ def _order(problem: SearchProblem, choice: Choice) -> tuple[int, int, float, int
 def _best_ideas(
     problem: SearchProblem, choices: Sequence[Choice], winner: Choice
 ) -> Iterator[Choice]:
-    """Yield the best candidate of every remedy, best first; the winner is the best of its own."""
+    """Yield the best candidate of every remedy, best first; a winner that is a remedy is kept."""
     by_name: dict[str, list[Choice]] = {}
     for choice in choices:
         if choice.idea:

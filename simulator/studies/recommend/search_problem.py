@@ -74,10 +74,10 @@ _SHRINKING = ("cost.samples_per_usd",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """A run on machines that are taken away, as it goes in the mean.
+    """Expected interruptions of a run on spot machines.
 
-    `interval` is the work between two checkpoints and `write` the time of one [s], `losses` how
-    often the run is interrupted; `stretch` how many times as long it takes for all that.
+    `interval` is the work between two checkpoints and `write` the time of one [s], `losses` the
+    number of interruptions; `stretch` is the run time relative to a run without them.
     """
 
     interval: Seconds
@@ -94,12 +94,12 @@ def interrupted(
     Parameters
     ----------
     scenario : Scenario
-        The run; its own checkpoints count if it writes any, else the best interval is taken.
+        Run whose checkpoint interval is used, or the optimal one if it writes none.
     spot : Spot
-        How often one machine is taken away, and what a restart takes. Machines are taken away
+        Rate of interruptions of one machine, and time of a restart. Machines are interrupted
         independently, and the run stops if any of them is.
     total, step : float
-        The run and its mean step without interruptions [s].
+        Run time and mean step time without interruptions [s].
     """
     if scenario.cost.purchase is not Purchase.SPOT:
         return None
@@ -117,7 +117,7 @@ def interrupted(
 
 
 def checkpoint_time(scenario: Scenario) -> Seconds:
-    """Return the time in which all write their shares of the state [s]; 0 without a model."""
+    """Return the time in which all ranks write their shares of the state [s]; 0 without a model."""
     job = scenario.job
     train = replace(job.train, checkpoint_every_steps=1.0)
     writing = replace(scenario, jobs=(replace(job, train=train),))
@@ -125,7 +125,7 @@ def checkpoint_time(scenario: Scenario) -> Seconds:
 
 
 def with_losses(figures: Mapping[str, Value], lost: Interruption) -> dict[str, Value]:
-    """Return the figures of a run with the cost of interruptions; step times stay the same."""
+    """Return the metrics of a run with the cost of interruptions; step times do not change."""
     changed = dict(figures)
     total, money = number(figures, TIME), number(figures, MONEY)
     if total is None:
@@ -147,7 +147,7 @@ def with_losses(figures: Mapping[str, Value], lost: Interruption) -> dict[str, V
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A machine that is not looked at further, and why."""
+    """A machine that is excluded from the search, and the reason."""
 
     machine: Machine
     reason: str
@@ -156,22 +156,22 @@ class Refusal:
 def space_of(
     baseline: Baseline, goal: Goal, machines: Sequence[Machine], seeds: Iterable[Settings] = ({},)
 ) -> tuple[tuple[Settings, ...], tuple[Refusal, ...]]:
-    """Return the settings of all candidates of a search, and machines that are left out.
+    """Return the settings of all candidates of a search, and the machines excluded from it.
 
-    The usual dimensions are machines, how many, where data lies, workers, batch, parallelism. Each
-    is a function from what is set so far to what may be set next. A dimension whose key the user
-    searches adds nothing.
+    The usual dimensions are machines, their number, storage, parallelism, batch, workers and
+    purchase. Each dimension maps the settings so far to the settings that it may add. A dimension
+    whose key the user searches adds nothing.
 
     Parameters
     ----------
     baseline : Baseline
-        The scenario and what is on offer.
+        Scenario, and machines and stores on offer.
     goal : Goal
-        Its limit on machines bounds their number.
+        Goal whose limit on machines bounds their number.
     machines : sequence of Machine
-        Those looked at.
+        Machines to search.
     seeds : iterable of settings
-        Points along the axes that the user searches; every other dimension is filled in.
+        Settings of the keys that the user searches; other dimensions are added to each.
     """
     found: dict[tuple[tuple[str, Plain], ...], Settings] = {}
     refused: dict[str, Refusal] = {}
@@ -193,7 +193,7 @@ def _named(machines: Sequence[Machine], seed: Settings) -> list[Machine]:
 
 
 def _said(error: PlanError) -> str:
-    """Return the mistake without file and line, since the settings are in no file."""
+    """Return the first problem of an error without file and line, as settings are in no file."""
     if not isinstance(error, InputError):
         return str(error).splitlines()[0]
     first = error.problems[0]
@@ -222,7 +222,7 @@ def _on(at: SearchPoint) -> Iterator[Settings]:
 
 
 def _check_device(at: SearchPoint) -> None:
-    """Refuse a neural network on processors alone, whose speed is unknown."""
+    """Refuse to train a neural network on CPUs alone, whose speed is unknown."""
     job, baseline = at.baseline.scenario.job, at.baseline
     if at.machine.gpus or not baseline.gpus(baseline.own) or job.step_times is not None:
         return
@@ -231,7 +231,7 @@ def _check_device(at: SearchPoint) -> None:
 
 
 def _check_measured(at: SearchPoint) -> None:
-    """Times measured on one accelerator say nothing about another."""
+    """Refuse another accelerator if times were measured on the scenario's."""
     job, own = at.baseline.scenario.job, at.baseline.own.gpu
     if at.machine.gpu == own:
         return
@@ -244,7 +244,7 @@ def _check_measured(at: SearchPoint) -> None:
 
 
 def _check_sold(at: SearchPoint) -> None:
-    """Refuse a machine that is not sold in the way the scenario buys: it has no bill to compare."""
+    """Refuse a machine without a price for the scenario's way to buy, as bills are compared."""
     cost, sold = at.baseline.scenario.cost, at.machine.sold
     wanted = {at.point.get(PURCHASE, cost.purchase.value)}
     if at.goal.spot is not None:
@@ -258,14 +258,14 @@ def _check_sold(at: SearchPoint) -> None:
 def cpu_relief(
     shortage: Shortage, alternatives: Mapping[str, Settings]
 ) -> Iterator[tuple[str, Settings]]:
-    """Return candidates, by name, that give a job more processors or them less to do.
+    """Yield candidates, by name, that give a job more CPUs or less CPU work.
 
     Parameters
     ----------
     shortage : Shortage
-        The job that its processors slow down, machines within the limits, and possible helpers.
+        CPU-bound job, with machines within the limits and possible helpers.
     alternatives : mapping
-        Settings by name of ways whose figures only the user knows.
+        Settings by name of remedies whose effect only the user knows.
     """
     baseline = shortage.baseline
     here: Settings = {
@@ -284,9 +284,11 @@ PlacementKey: TypeAlias = tuple[tuple[str, Plain], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProblem:
-    """One scenario and goal, prepared: what is looked at, and how it is judged.
+    """Search for one scenario and goal: candidates, and the rules that they are judged by.
 
-    `program` is what the job's program runs on; None where it uses no accelerator.
+    `worth` returns the value of the objective for metrics, `ideas` maps indices of candidates to
+    the remedy that they try. `program` is the software of the job's program; None without
+    accelerators.
     """
 
     baseline: Baseline
@@ -303,7 +305,7 @@ class SearchProblem:
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """Software of accelerators that are left out only as the program does not run on it."""
+        """Software of machines that are excluded only because the program does not run on it."""
         if self.program is None:
             return ()
         others = [rule for rule in self.rules if rule.of_hardware and rule.name != PORTING]
@@ -323,7 +325,7 @@ class SearchProblem:
         return self.baseline.machine(str(settings[MACHINE]))
 
     def judged(self, outcome: Outcome) -> Choice:
-        """Return the choice of an outcome: its value and the limits that it breaks."""
+        """Evaluate an outcome: its metrics, its value and the limits that it violates."""
         settings = outcome.settings
         machine, count = self.machine(settings), self.count(settings)
         figures = self.counted(outcome.candidate, outcome.figures)
@@ -340,7 +342,7 @@ class SearchProblem:
         )
 
     def counted(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Return the figures of a candidate with copies of its data and losses of spot capacity."""
+        """Return the metrics of a candidate with copies of its data and losses on spot capacity."""
         if number(figures, TIME) is None:  # refused, or not predicted: it may not even be read
             return figures
         return with_copies(self._disturbed(candidate, figures), self.copies(candidate.settings))
@@ -356,7 +358,7 @@ class SearchProblem:
         return self._copies[placed]
 
     def _disturbed(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Return the figures of a candidate with lost work and restarts on spot capacity."""
+        """Return the metrics of a candidate with lost work and restarts on spot capacity."""
         spot, settings = self.goal.spot, candidate.settings
         total, step = number(figures, TIME), number(figures, "step_time_s.mean")
         if spot is None or PURCHASE not in settings or total is None or step is None:
@@ -366,25 +368,25 @@ class SearchProblem:
         return figures if lost is None else with_losses(figures, lost)
 
     def is_searched(self, settings: Settings) -> bool:
-        """Return whether a candidate lies on the axes that the goal names itself."""
+        """Return whether the settings of a candidate match those that the goal searches."""
         return _is_on_axes(self.baseline, self.seeds, settings)
 
     def needs_consent(self, settings: Settings) -> bool:
-        """Return whether a candidate changes how samples are prepared, which the user must want."""
+        """Return whether a candidate moves the preparation of samples, which needs consent."""
         own = self.baseline.scenario.job.input.where.value
         return settings.get(PREPARED_WHERE, own) != own
 
     def count(self, settings: Settings) -> int:
-        """Return the number of machines that train."""
+        """Return the number of training machines."""
         return int(settings[COUNT])
 
     def keeps(self, settings: Settings, key: str) -> bool:
-        """Return whether a candidate keeps one of the pins."""
+        """Return whether a candidate satisfies the pin of a key: a fixed value."""
         value = self.goal.pins[key]
         return keeps_pin(self.baseline, self.machine(settings), settings, key, value)
 
     def pinned(self, choice: Choice, without: str = "") -> bool:
-        """Return whether a choice keeps the pins, one of them left out."""
+        """Return whether a choice satisfies all pins, except that of the key `without`."""
         pins = {key: value for key, value in self.goal.pins.items() if key != without}
         return keeps_pins(self.baseline, choice.machine, choice.settings, pins)
 
@@ -392,21 +394,21 @@ class SearchProblem:
 def define_problem(
     baseline: Baseline, goal: Goal, seeds: Iterable[Settings] = ({},)
 ) -> SearchProblem:
-    """Prepare a search: its limits, its space, and what would help the scenario as it stands.
+    """Prepare a search: its limits, its candidates, and remedies for a CPU-bound scenario.
 
     Parameters
     ----------
     baseline : Baseline
-        The scenario and what is on offer.
+        Scenario, and machines and stores on offer.
     goal : Goal
-        What is looked for.
+        Objective and limits.
     seeds : iterable of settings
-        Points along the axes that the goal names itself.
+        Settings of the keys that the goal searches; one dict for each combination.
 
     Raises
     ------
     PlanError
-        If the goal names something that doesn't exist.
+        If the goal contains an unknown name.
     """
     seeds = tuple(seeds)
     check_regions(goal.limits, baseline.machines)
@@ -450,7 +452,7 @@ def define_problem(
 def _allowed_machines(
     baseline: Baseline, rules: Iterable[Rule]
 ) -> tuple[list[Machine], Counter[str]]:
-    """Return machines within the limits on hardware, and how many each limit excludes."""
+    """Return machines within the limits on hardware, and the number that each limit excludes."""
     of_hardware = [rule for rule in rules if rule.of_hardware]
     offered, excluded = [], Counter[str]()
     for machine in baseline.machines:
@@ -463,7 +465,7 @@ def _allowed_machines(
 
 
 def _program(baseline: Baseline, goal: Goal) -> Program | None:
-    """Return the accelerator software of the job's program; None for a job on processors."""
+    """Return the accelerator software of the job's program; None for a job on CPUs."""
     if not any(baseline.gpus(machine) for machine in baseline.machines):
         return None
     own = baseline.own if baseline.gpus(baseline.own) else replace(baseline.own, stack="")
@@ -476,11 +478,11 @@ def _is_on_axes(baseline: Baseline, seeds: Iterable[Settings], settings: Setting
 
 
 HELPER_LIMITS = frozenset({"clouds", "regions"})
-"""Limits that machines which only prepare batches must keep too."""
+"""Limits that apply to helpers, too."""
 
 
 def _helper_machines(baseline: Baseline, rules: Iterable[Rule]) -> tuple[Machine, ...]:
-    """Return machines that may prepare batches: limits on accelerators do not apply to them."""
+    """Return machines that may be helpers: limits on accelerators do not apply to them."""
     kept = [rule for rule in rules if rule.name in HELPER_LIMITS]
     return tuple(
         machine
@@ -490,25 +492,25 @@ def _helper_machines(baseline: Baseline, rules: Iterable[Rule]) -> tuple[Machine
 
 
 FIRST_PER_WANTED: Final = 1
-"""Candidates that are predicted for each one wanted before any is ruled out."""
+"""Candidates predicted for each wanted one before any is excluded."""
 
 
 class SearchBackend:
-    """The predictor of a search's requests, with its progress over all of them.
+    """Executor of the requests of a search, with a common progress.
 
-    `missing` are the keys of wanted candidates without a prediction.
+    `missing` are the keys of wanted candidates that are not in the store, if nothing is predicted.
 
     Parameters
     ----------
     workers : Workers
-        Who reads candidates and predicts them.
+        Workers that read and predict candidates.
     store : Store, optional
-        What it has is not predicted again.
+        Store of known outcomes.
     tell : callable, optional
-        Called with the finished share, and how far the request of the moment is; what it has
-        counted are predictions of all requests so far.
+        Called with the finished share of all requests and the progress of the current one, in which
+        the numbers of predictions are those of all requests.
     stored_only : bool
-        Predict nothing; what the store does not have is `missing`.
+        Predict nothing; use only outcomes in the store.
     """
 
     def __init__(
@@ -528,11 +530,11 @@ class SearchBackend:
 
     @property
     def predicted(self) -> int:
-        """Predictions made so far, by all requests together."""
+        """Number of predictions made so far by all requests."""
         return 0 if self._last is None else self._last.predicted
 
     def begin(self, share: float) -> None:
-        """Announce that the requests that follow are this share of what is left."""
+        """Set the share of the remaining work that the next requests take, for the progress."""
         self._done += self._share
         self._share = share * (1.0 - self._done)
 
@@ -545,7 +547,7 @@ class SearchBackend:
         return found
 
     def bounds(self, request: Request) -> dict[int, Bounded]:
-        """Return what is known of the candidates of a request without any prediction."""
+        """Return the bounds of the candidates of a request by index, without a prediction."""
         return bounds_of(
             self._next(request), workers=self._workers, store=self._store, progress=self._told
         )
@@ -566,9 +568,9 @@ class SearchBackend:
 
 
 class Search:
-    """A search that goes on: the candidates of a problem, and what is known of each so far.
+    """State of a search: the candidates of a problem, and the outcomes known so far.
 
-    `bounded` is known of candidates at once, from the first question about all of them on.
+    `bounded` are the bounds of candidates by index, after `bound` was called.
     """
 
     def __init__(self, problem: SearchProblem, backend: SearchBackend, seed: int = 0) -> None:
@@ -581,7 +583,7 @@ class Search:
         )
 
     def bound(self, share: float) -> None:
-        """Know of all candidates at once what no prediction is needed for; a share of the work."""
+        """Compute the bounds of all candidates; `share`: share of the work, for the progress."""
         self.backend.begin(share)
         self.bounded = self.backend.bounds(
             self._request(self.candidates, (self._problem.goal.objective,))
@@ -595,16 +597,16 @@ class Search:
         close: float = 0.0,
         within_limits: bool = True,
     ) -> None:
-        """Make sure that the best of these under the goal are predicted, if any may be best.
+        """Predict the best of these candidates under the goal.
 
         Parameters
         ----------
         candidates : sequence of Candidate
-            Which ones.
+            Candidates to search.
         top : int
-            Number of them.
+            Number of best candidates.
         close : float
-            Share by which another one may be better all the same.
+            Relative tolerance: a candidate better by less than this share may be missed.
         within_limits : bool
             Also apply the limits on time and cost, not only on memory.
         """
@@ -616,21 +618,21 @@ class Search:
         self._learn(request)
 
     def front(self, candidates: Sequence[Candidate], *, close: float = 0.0) -> None:
-        """Predict the front of these in time and cost within the limits on memory.
+        """Predict the Pareto front of these candidates in time and cost, within memory limits.
 
-        What is ahead of it by no more than a share `close` may be missing.
+        Candidates better than the front by less than the share `close` may be missed.
         """
         request = self._request(candidates, TIME_AND_COST)
         self._learn(replace(request, margin=-close, where=self._memory()))
 
     def all_of(self, candidates: Sequence[Candidate]) -> None:
-        """Predict all of these."""
+        """Predict all of these candidates."""
         self._learn(
             replace(self._request(candidates, (self._problem.goal.objective,)), exhaustive=True)
         )
 
     def meeting(self, candidates: Sequence[Candidate], objective: Objective, where: str) -> None:
-        """Predict the best of these that meet a condition, by an objective."""
+        """Predict the best of these candidates that meets the condition `where`."""
         request = self._request(candidates, (objective,))
         self._learn(replace(request, top=1, first=FIRST_PER_WANTED, where=where))
 

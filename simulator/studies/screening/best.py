@@ -37,10 +37,10 @@ ROUNDING: Final = 1.0 - 2e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestCase:
-    """The best value each metric can take, by its name; memory and price are exact.
+    """Best possible value of each metric of a candidate by name; memory and price are exact.
 
-    `expected` are the same figures with later epochs as long as they are expected to be, which no
-    invariant assures. `infeasible` says why the candidate cannot run; empty if it may.
+    `expected` are the same metrics with the expected time of later epochs, which is not a bound.
+    `infeasible` is the reason why the candidate cannot run; empty if it may.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -54,12 +54,12 @@ def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
     Parameters
     ----------
     scenarios : sequence of Scenario
-        The candidates; those that share parts are looked at faster.
+        Candidates; those of equal structure are evaluated together.
 
     Returns
     -------
     tuple of BestCase
-        One each. A candidate that is not modelled has no figures.
+        One for each candidate, without metrics if it is not modelled.
     """
     resolved = with_assumed_spreads(scenarios)
     found: dict[int, BestCase] = {}
@@ -78,23 +78,23 @@ def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
 
 
 def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> dict[str, float]:
-    """Return the best figures of a candidate whose later epochs are known.
+    """Return the best case of a candidate whose later epochs are known.
 
     Parameters
     ----------
     scenario : Scenario
-        A sound candidate of several epochs.
+        Valid scenario with several epochs.
     later : float
-        Time of an epoch after the first, with everything in addition to its steps [s].
+        Time of an epoch after the first one, including the time outside its steps [s].
     best : mapping
-        Its best figures as long as that was not known.
+        Best case of the candidate without this knowledge.
     """
     longer = max(0.0, later * ROUNDING - best["epoch_time_s"])
     return {name: float(value) for name, value in _with_longer(scenario, best, longer).items()}
 
 
 def _with_longer(scenario: Scenario, best: Columns, longer: Real) -> dict[str, Real]:
-    """Return best figures with each epoch after the first longer by `longer` [s]."""
+    """Return a best case with each epoch after the first one longer by `longer` [s]."""
     total = best["total_time_s"] + longer * np.maximum(0.0, lengths(scenario).epochs - 1.0)
     epoch = best["epoch_time_s"] + longer
     known = {"total_time_s": total, "cost.time_to_train_s": total, "epoch_time_s": epoch}
@@ -124,18 +124,18 @@ def _by_row(columns: Columns, size: int) -> list[dict[str, float]]:
 
 
 def best_of(batch: Batch) -> tuple[Columns, Columns, Words]:
-    """Return best cases of a batch of candidates as arrays, and why each cannot run.
+    """Return the best cases of a batch of candidates as arrays, and why each cannot run.
 
     Parameters
     ----------
     batch : Batch
-        Candidates of equal structure, all of them modelled.
+        Candidates of equal structure that the model covers.
 
     Returns
     -------
     tuple
-        Values by metric, the same with later epochs as they are expected to settle, and an array of
-        reasons, empty where a candidate may run.
+        Values by metric, the same with the expected time of later epochs, and an array of reasons,
+        empty for candidates that may run.
     """
     scenario = batch.scenario
     times, longer = _times(scenario)
@@ -149,7 +149,7 @@ def best_of(batch: Batch) -> tuple[Columns, Columns, Words]:
 
 
 def _times(scenario: Scenario) -> tuple[dict[str, Real], Real]:
-    """Return least times, the resulting throughput, and the expected excess of later epochs [s]."""
+    """Return lower bounds on times, the throughput, and the expected excess of later epochs [s]."""
     topology, length = build(scenario), lengths(scenario)
     table = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, table[Phase.WARM])
@@ -179,14 +179,14 @@ def _times(scenario: Scenario) -> tuple[dict[str, Real], Real]:
 
 
 def _counted(floors: Floors) -> Real:
-    """Return the floor of a mean step in an epoch that may be too short to become steady.
+    """Return a lower bound on the mean step in an epoch that may be too short to become steady.
 
-    The mean is then that of the steps after a warm-up. What stood ready when the warm-up ended was
-    made before: at most the batches that may be asked for and not yet taken, and those on their
-    way to the device. Its own work in a step a device never does before. Where order is not kept,
-    the small last batch may be among those counted. Longer epochs are looked at until steps repeat,
-    in whole periods; but a long one of equal batches may end before that too, and then only the
-    least step of a run that goes on is assured.
+    The mean is over the steps after a warm-up. Batches that were ready when the warm-up ended were
+    prepared before: at most those that may be requested but not yet taken, and those in transit to
+    the device. The device's own work of a step is never done in advance. Without a fixed order, the
+    small last batch may be among the measured ones. Longer epochs are simulated until steps repeat,
+    in whole periods; but a long epoch of equal batches may end before that, and then only the least
+    step in steady state is guaranteed.
     """
     scenario, length = floors.scenario, floors.lengths
     job, policy = scenario.job, scenario.job.input.policy
@@ -213,7 +213,7 @@ def _counted(floors: Floors) -> Real:
 
 
 def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
-    """Return whether caches change nothing: only reads depend on them."""
+    """Return whether demands with cold and warm caches are equal; only reads depend on caches."""
     return all(
         np.array_equal(a.amount, b.amount) and np.array_equal(a.latency, b.latency)
         for one, other in zip(cold, warm, strict=True)
@@ -225,9 +225,10 @@ def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
 def _epochs(
     scenario: Scenario, length: Lengths, cold: Floors, warm: Floors
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Return the least times of the first epoch and of a later one [s].
+    """Return lower bounds on the first epoch and on later ones [s].
 
-    Where workers go on with the next epoch's batches a later epoch is steps of a run that goes on.
+    If workers continue with the batches of the next epoch, later epochs consist of steady-state
+    steps.
     """
     pipeline = scenario.job.input
     starts = worker_start(scenario)
@@ -239,7 +240,7 @@ def _epochs(
 
 
 def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
-    """Return the least time of the run, composed as a prediction composes it [s]."""
+    """Return a lower bound on the run time, composed as in a prediction [s]."""
     training: Real = first * np.minimum(1.0, length.epochs)
     training = training + later * np.maximum(0.0, length.epochs - 1.0)
     total: Real = beside.once + training + beside.per_step * length.total_steps
@@ -247,7 +248,7 @@ def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
 
 
 def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
-    """Return the least cost of the least times, machines and data; nothing without a price."""
+    """Return lower bounds on costs of machines and data by metric; empty without a price."""
     price = machines_price(scenario)
     if price is None:
         return {}
@@ -267,7 +268,7 @@ def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
 
 
 def _memory(scenario: Scenario) -> tuple[dict[str, Real], list[Words]]:
-    """Exact memory, and reasons of those that it rules out."""
+    """Return the exact memory by metric, and the reasons of candidates that do not fit."""
     ram, gpu = host_ram(scenario), memory_fit(scenario)
     found: dict[str, Real] = {
         "host_ram_bytes.total": ram.total,
@@ -285,7 +286,7 @@ def _memory(scenario: Scenario) -> tuple[dict[str, Real], list[Words]]:
 
 
 def _short(what: str, needed: Real, there: Real, verdict: Real | Verdict) -> Words:
-    """Return why a memory is too small, for each candidate; empty where it is not."""
+    """Describe for each candidate why a memory is too small; empty if it is not."""
     short = np.asarray(verdict) == Verdict.NO
     if not np.any(short):
         return np.asarray("", dtype=object)

@@ -36,7 +36,7 @@ UNEVEN: Final = 0.025
 
 
 def random(scenario: Scenario) -> bool:
-    """Return whether samples differ by chance."""
+    """Return whether samples vary randomly in size or cost."""
     return _deviation(scenario) > 0.0
 
 
@@ -46,10 +46,11 @@ def _deviation(scenario: Scenario) -> float:
 
 
 def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Real]) -> Real:
-    """Return the least part of the workers' work that a run sees; `producers` of each group.
+    """Return a lower bound on the fraction of the workers' work within the measured steps.
 
-    Groups of workers of their own pace work side by side in a pattern that never quite repeats, so
-    the steps looked at may hold one more batch of each worker.
+    `producers`: number of workers of each group. Groups with different pace form a pattern that
+    never quite repeats, so the measured steps may consume one more batch of each worker than are
+    prepared in them.
     """
     seen = _share_of_waiting(scenario, lengths)
     if len(producers) > 1:
@@ -60,11 +61,11 @@ def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Re
 
 
 def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
-    """Return the same where workers wait for credits, as each has but one batch to make.
+    """Return this fraction for workers that wait for credits, as each has one batch to prepare.
 
-    Then they come out of step with each other and with the device, and a long epoch may not repeat.
-    What was asked for, or on its way to the device, when the steps begin that are looked at may all
-    be there already, and nothing of it when they end.
+    They then drift out of step with one another and with the device, and a long epoch may not
+    repeat. Batches requested or in transit when the measured steps begin may already be prepared,
+    and none of those at their end.
     """
     policy = scenario.job.input.policy
     waits = np.logical_and(policy.producers > 0, policy.credits < ASKED_AHEAD * policy.producers)
@@ -75,12 +76,12 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
-    """Return the assured parts of the least step in a mean step and in an epoch's steps.
+    """Return the ratios to the least step that a mean step and an epoch's steps cannot fall below.
 
-    No mean step of a long epoch is below the least step (`engine.recorder`), but for the half-width
-    up to which a random one is known. The steps of an epoch that were simulated take at least the
-    work that was drawn for them. 0 for epochs that may be too short, and for those that run on
-    from one into the next.
+    The mean step of a long epoch is not below the least step (`engine.recorder`), except for the
+    half-width of a random one. The simulated steps of an epoch take at least the work drawn for
+    them. The ratios are 0 for epochs that may be too short, and for epochs that overlap with the
+    next one.
     """
     long = np.asarray(lengths.steps) > LONGEST_SEEN
     if scenario.job.input.policy.crosses_epochs:
@@ -92,7 +93,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
 
 
 def expected(scenario: Scenario, lengths: Lengths) -> Real:
-    """Return the expected part of a run's steady time that its epochs take."""
+    """Return the expected ratio of the time of epochs to their time in steady state."""
     if not random(scenario):
         return UNSETTLED
     return UNSETTLED / (1.0 + PRECISION) * (1.0 - _errors(scenario, lengths))
@@ -105,10 +106,10 @@ def _errors(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:
-    """Return the least part of the work ahead of the device that a run sees.
+    """Return a lower bound on the fraction of work before the device within the measured steps.
 
-    Batches that wait for the device when the steps begin that are looked at were handed to it
-    before. Where nothing is random as many wait when they end.
+    Batches that wait for the device when the measured steps begin were prepared before. Without
+    randomness, as many wait at the end, and the fraction is 1.
     """
     if not random(scenario):
         return 1.0

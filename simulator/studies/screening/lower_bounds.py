@@ -69,9 +69,10 @@ _LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
 
 @dataclass(frozen=True, kw_only=True)
 class Floors:
-    """Least times of a job with cold or warm caches; all may be arrays of candidates [s].
+    """Lower bounds on times of a job with cold or warm caches [s].
 
-    `stages` is the demand table, `lengths` how long an epoch is.
+    All times may be arrays over candidates. `stages` is the demand table, `lengths` are the numbers
+    of steps and batches of an epoch.
     """
 
     scenario: Scenario
@@ -81,7 +82,7 @@ class Floors:
 
     @cached_property
     def step(self) -> Real:
-        """A step of a run that goes on and on."""
+        """Lower bound on the mean step in steady state."""
         per_step = self.lengths.accumulation
         shared = longest(load for _, load in self._loads) * per_step
         serial = np.maximum(self._cycle, self._crowd.cycle)
@@ -91,10 +92,10 @@ class Floors:
 
     @cached_property
     def settling(self) -> Real:
-        """Return the expected excess of an epoch over its floors [s]; 0 where unknown.
+        """Expected excess of an epoch over its lower bound [s]; 0 if unknown.
 
-        By what workers and pin-memory threads that share cores settle to
-        (`SharedCores.equilibrium`), which no invariant assures.
+        It follows from the equilibrium of workers and pin-memory threads that share cores
+        (`SharedCores.equilibrium`), which no invariant guarantees.
         """
         if self.scenario.job.input.policy.crosses_epochs:
             floor = self.step * self.lengths.full_steps
@@ -108,17 +109,20 @@ class Floors:
 
     @cached_property
     def goes_on(self) -> Real:
-        """Return a bound for long runs, which prefetched batches cannot sustain."""
+        """Lower bound on the mean step of a long run, which prefetched batches cannot sustain."""
         return self._least * self.lengths.accumulation * self._assured[0]
 
     @cached_property
     def device(self) -> Real:
-        """Return the time of the device in a step: the last to end one does all of the next."""
+        """Time of the device in a step.
+
+        The rank that ends a step last does all work of the next step in that step.
+        """
         return self.lengths.accumulation * self._per_batch + self._per_step
 
     @cached_property
     def epoch(self) -> Real:
-        """Return a bound of an epoch whose workers start empty."""
+        """Lower bound on an epoch in which workers start without prefetched batches."""
         units = longest(self._unit_epochs())
         used = self._receive, self._copy, self._per_batch, self._per_step
         made = np.maximum(
@@ -135,13 +139,13 @@ class Floors:
 
     @cached_property
     def chance(self) -> Real:
-        """Return the share of the workers' work that chance may save; 1 where steps repeat."""
+        """Fraction of the workers' work surely within the measured steps; 1 if steps repeat."""
         producers = [producer_count(self.scenario, self.topology, group) for group in self._groups]
         return share_of_making(self.scenario, self.lengths, producers)
 
     @cached_property
     def window(self) -> Real:
-        """Return the share of work that batches ahead of the device may save; 1 without chance."""
+        """Fraction of work before the device surely in the measured steps; 1 if not random."""
         return share_ahead(self.scenario, self.lengths)
 
     @cached_property
@@ -164,7 +168,7 @@ class Floors:
         return float(np.prod(factors))
 
     def _making(self, group: str, actors: frozenset[Actor] = PRODUCERS) -> Real:
-        """Return the time of a batch made by a group of machines."""
+        """Return the time in which a worker of a group of machines prepares a batch alone."""
         place = Location(rank=0, site=self.topology.sites_of(group)[0])
         own = (s for s in self.stages if s.actor in actors and s.group == group)
         return self._least_made * _total(
@@ -173,7 +177,7 @@ class Floors:
 
     @cached_property
     def _made(self) -> Real:
-        """A batch until it is handed over; 0 where samples are random, as one may be small."""
+        """Time until a batch is handed over; 0 for random samples, as one may be small."""
         if self._random:
             return 0.0
         times = [self._making(group) for group in self._groups]
@@ -208,7 +212,7 @@ class Floors:
         return _total(self._quick(demand) for s in own for demand in s.demands)
 
     def _quick(self, demand: Demand, group: str = "") -> Real:
-        """Return the time of a demand of the rank with the shortest way."""
+        """Return the time of a demand of the rank with the fastest route."""
         ranks = self.topology.representatives if demand.path in OF_A_RANK else ((0, 1.0),)
         site = self.topology.sites_of(group)[0]
         places = (Location(rank=rank, site=site) for rank, _ in ranks)
@@ -250,7 +254,7 @@ class Floors:
 
     @cached_property
     def _cycle(self) -> Real:
-        """Time between two batches of a rank that all its workers need, working side by side."""
+        """Time between two batches of a rank by the serial work of its workers, all in parallel."""
         if not self._has_producers:
             return 0.0
         rate: Real = 0.0
@@ -263,7 +267,10 @@ class Floors:
         return np.where(rate > 0.0, 1.0 / np.maximum(rate, 1e-300), 0.0)[()]
 
     def _serial(self, group: str) -> Real:
-        """Return the time of one worker for a batch; the longer of two that hand over."""
+        """Return the time that one worker needs for a batch.
+
+        If reading and decoding are two chained threads, it is the longer of both.
+        """
         whole = self._making(group, frozenset({Actor.WORKER}))
         if group or not self.scenario.job.input.policy.reads_ahead:
             return whole
@@ -287,7 +294,7 @@ class Floors:
 
     @cached_property
     def _using_step(self) -> Real:
-        """Return a step of the stages that use batches."""
+        """Lower bound on a step by the stages that consume batches."""
         job, n = self.scenario.job, self.lengths.accumulation
         batch, copy, once = self._per_batch, self._copy, self._per_step
         found = [n * self._receive, n * copy]
@@ -331,7 +338,7 @@ class Floors:
 
     @cached_property
     def _using_epoch(self) -> Real:
-        """Return an epoch of the stages that use batches."""
+        """Lower bound on an epoch by the stages that consume batches."""
         steps, work = self.lengths.steps, self._work
         receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
         arrives = self._there + self._first * receive
@@ -354,7 +361,7 @@ class Floors:
 
     @cached_property
     def _loads(self) -> tuple[tuple[str, Real], ...]:
-        """Return the load on each unit of a batch of every rank."""
+        """Busy time of each unit for one batch of every rank."""
         if len(self._groups) > 1:
             from simulator.pipeline.loads import fastest_batch  # noqa: PLC0415 - one of two ways
 
@@ -374,7 +381,7 @@ class Floors:
         return self.topology.host.cpu.capacity / self._cores.most
 
     def _unit_epochs(self) -> Iterator[Real]:
-        """Yield the work of each unit in an epoch, with the way there and the way on."""
+        """Yield for each unit its busy time in an epoch plus the time before and after it."""
         if len(self._groups) > 1:
             yield self._work * self._loads[0][1]
             return
@@ -399,9 +406,9 @@ class Floors:
         return frozenset(unit for way in ways for unit in way)
 
     def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
-        """Return the stages of a batch in order: the units they use, and their time.
+        """Yield the stages of a batch in order: the units that they use, and their time.
 
-        Work that overlaps compute takes no time of its own.
+        Work that overlaps with compute has time 0.
         """
         for stage in self.stages:
             if stage.slot.once_a_step:
@@ -413,7 +420,7 @@ class Floors:
                 yield self._units(demand, stage.group), 0.0 if no_time else time
 
     def _units(self, demand: Demand, group: str) -> frozenset[str]:
-        """Units that a demand uses on behalf of any rank, on any machine of its group."""
+        """Return the units that a demand uses for any rank, on any machine of its group."""
         topology, sites = self.topology, self.topology.sites_of(group)
         if demand.path is Path.COMPUTE:
             return frozenset({"gpu"})

@@ -53,9 +53,10 @@ UNUSED: Final = 1e-280
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """All workers of a machine and what they take together; all may be arrays of candidates [s].
+    """All workers of a machine, and the times of their work while they run in step [s].
 
-    `stages` is the demand table, `lengths` how long an epoch is.
+    All times may be arrays over candidates. `stages` is the demand table, `lengths` are the numbers
+    of steps and batches of an epoch.
     """
 
     scenario: Scenario
@@ -65,7 +66,7 @@ class Crowd:
 
     @cached_property
     def first(self) -> Real:
-        """From when workers begin to when the first batch is made; 0 where that is not known."""
+        """Time from the start of the workers to the first batch; 0 if unknown."""
         if not self._equal:
             return 0.0
         lengths = self.lengths
@@ -76,14 +77,14 @@ class Crowd:
 
     @cached_property
     def begun(self) -> Real:
-        """Batches of each rank that are begun at once."""
+        """Number of batches of each rank that workers begin at once."""
         policy = self.scenario.job.input.policy
         begun: Real = np.maximum(1.0, np.minimum(policy.producers, policy.credits))
         return begun
 
     @cached_property
     def cycle(self) -> Real:
-        """Time between two batches of a rank while workers keep step; 0 where they may not."""
+        """Time between two batches of a rank while workers run in step; 0 if they may not."""
         producers = np.maximum(1.0, self._producers)
         return np.where(self._in_step, self._generation / producers, 0.0)[()]
 
@@ -93,7 +94,7 @@ class Crowd:
         Parameters
         ----------
         receive, copy, batch, once : float or array
-            Least times of what becomes of a batch, and of what the device does once a step [s].
+            Minimum times to receive, copy and compute a batch, and to end a step [s].
         """
         lengths, producers = self.lengths, np.maximum(1.0, self._producers)
         whole = np.floor((lengths.batches - 1.0) / producers)
@@ -126,7 +127,7 @@ class Crowd:
         return _total(self._together(demand, each) for demand in self._making)
 
     def _together(self, demand: Demand, each: Real) -> Real:
-        """Return the time of a demand that a number of workers of every rank have at once."""
+        """Return the time of a demand that `each` workers of every rank have at the same time."""
         number = self.topology.ranks * each
         if demand.path is Path.CORES:
             pool = self.topology.host.cpu
@@ -144,10 +145,10 @@ class Crowd:
 
     @cached_property
     def _generation(self) -> Real:
-        """A batch of every worker, and receiving as many.
+        """Time in which every worker prepares one batch, and as many batches are received.
 
-        Receiving threads are done before the workers' work on the cores is. What they did while
-        workers still read, alone on the cores, doesn't lengthen that work.
+        Pin-memory threads finish before the workers' work on the cores does. Work that they did
+        while the workers were still reading does not slow down that work.
         """
         pool, ranks = self.topology.host.cpu, self.topology.ranks
         on_cores = [demand.path is Path.CORES for demand in self._making]
@@ -167,7 +168,7 @@ class Crowd:
 
     @cached_property
     def _in_step(self) -> Real:
-        """For each candidate, whether no worker ever waits to be asked."""
+        """For each candidate, true if no worker ever has to wait for a request for a batch."""
         job, producers = self.scenario.job, self._producers
         policy = job.input.policy
         in_turn = policy.in_order and policy.assignment is Assignment.ROUND_ROBIN
@@ -207,7 +208,7 @@ class Crowd:
 
     @cached_property
     def _shares(self) -> Mapping[str, Real]:
-        """Return the rate of one transfer if all transfers but the workers' were concurrent."""
+        """Rate of one transfer by unit if all transfers but the workers' were concurrent."""
         wanted: dict[str, Real] = {}
         for demand in (*self._of(Actor.PIN_MEMORY), *self._used):
             for unit, use in self._taken(demand):
