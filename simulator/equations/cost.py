@@ -338,7 +338,7 @@ def egress_cost(
 
 
 def _over(paid: Real, spared: Real) -> Real:
-    """One over the other; infinite where nothing is spared."""
+    """Return ``paid / spared``; infinity where `spared` is zero."""
     kept = np.asarray(spared) > 0.0
     found: Real = np.where(kept, paid / np.where(kept, spared, 1.0), np.inf)[()]
     return found

@@ -34,11 +34,11 @@ def middle_layers(layers: Real, stages: Real) -> Real:
 
 
 def end_layers(layers: Real, stages: Real) -> Real:
-    """Return the layers of the first stage, and of the last.
+    """Return the number of layers on the first stage, which equals that on the last.
 
-    Half of what ``middle_layers`` leaves, ``(layers - (stages - 2) middle) / 2``, and no fewer than
-    none: where that would be negative, not all stages between hold as many. All of them on a single
-    stage.
+    Half of the layers that ``middle_layers`` leaves, ``(layers - (stages - 2) middle) / 2``, and at
+    least 0: where that would be negative, some middle stages have fewer layers. A single stage has
+    all layers.
 
     Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
     Megatron-LM", 2021, section 2.2, https://arxiv.org/abs/2104.04473

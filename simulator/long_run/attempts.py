@@ -137,7 +137,7 @@ def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     near = saving.near
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
-    # A job that moves to other machines leaves what they keep behind.
+    # A job that moves to other machines loses the copies on the old ones.
     here = is_announced(cause) & (cause != Cause.MOVED)
     stays: NDArray[np.bool_] = (cause == Cause.JOB) | here
     outlived: NDArray[np.bool_] = (cause == Cause.MACHINE) & near.outlives_machine
@@ -329,7 +329,7 @@ class _Drawing:
         self._machines = _Machines(run, draws, self._random)
         self._available_until = np.full(draws, np.inf)
         self._pair = np.zeros(draws, dtype=np.intp)
-        # Since when each is on machines bought on demand; infinite where it is not.
+        # Start of the time on on-demand machines; infinity if the run is not on them.
         self._since = np.full(draws, np.inf)
         self._elsewhere = np.zeros(draws)
         none: tuple[Seconds, ...] = ()
@@ -345,7 +345,7 @@ class _Drawing:
         while self._live.any():
             turn += 1
             chance = self._random.random((3, self._clock.size))
-            # One event for each draw and turn: the same numbers must not serve twice.
+            # One event for each run and round, so that no random numbers are used twice.
             standing = np.flatnonzero(self._live & ~self._running)
             self._attempt(np.flatnonzero(self._live & self._running), chance)
             self._recover(standing, chance)
@@ -449,7 +449,7 @@ class _Drawing:
         self._running[some] = False
         broken = cause == MACHINE
         self._unnoticed[some] = broken | (cause == JOB)
-        # What a restart that fails has to load does not come nearer by that.
+        # A failed restart does not change which checkpoint has to be loaded.
         self._from_near[some] = leaves_near(self.run.saving, cause) & (
             fresh | self._from_near[some]
         )
@@ -540,9 +540,9 @@ class _Machines:
         failures = run.failures
         self._scale = np.ones(draws)
         self._lemons = np.zeros(draws)
-        # When each of some machines was lost, and when it is there again.
+        # Times at which machines were lost, and at which they return.
         self._lost, self._back = np.zeros((draws, 4)), np.zeros((draws, 4))
-        # How many are away as far as was looked, and when the next of them is there.
+        # Number of missing machines when last updated, and return time of the next one.
         self._missing, self._next = np.zeros(draws), np.full(draws, np.inf)
         self._away = np.zeros(draws)
         self._desks: Array | None = None

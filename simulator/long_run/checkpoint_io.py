@@ -121,7 +121,7 @@ def _near(scenario: Scenario, given: Checkpoints, snapshot: Seconds) -> Near | N
     shares, host = checkpoint_shares(scenario), scenario.cluster.trainers.host
     size = float(shares.machine.value)
     if given.to is Target.PEER and host.network is not None:
-        # Memory is sent as it lies: nobody serialises it. Each sends one share and gets one.
+        # RAM is sent without serialization. Each machine sends one share and receives one.
         sent = size / host.network.bandwidth
         return Near(durable=snapshot + sent, load=snapshot + sent, outlives_machine=True)
     if given.to is Target.LOCAL and host.local_storage is not None:

@@ -343,7 +343,7 @@ def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
 
 def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
     ordered = np.sort(values)
-    # No interpolation: between a finite and an infinite time there is no number.
+    # No interpolation: it is undefined between a finite and an infinite time.
     places = [min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1) for q in QUANTILES]
     return {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
 

@@ -1,6 +1,7 @@
 """Evidence for each rate of a scenario: stated, measured, fitted or computed.
 
-Deviations are in ``data/uncertainty.toml``, the range of measured runs in ``data/envelope.toml``.
+Uncertainties are in ``data/uncertainty.toml``, the range of measured runs in
+``data/envelope.toml``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtTable(Citation):
-    """Deviation of a rate by the evidence for its figure."""
+    """Uncertainty of a rate with one grade of evidence."""
 
     rate: RateField
     """Which rate."""
@@ -67,7 +68,7 @@ class DoubtTable(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideTable(Citation):
-    """Additional deviation of a rate outside of the measured range."""
+    """Additional uncertainty of a rate outside of the measured range."""
 
     kind: AxisField
     """The axis along which it is outside."""
@@ -79,7 +80,7 @@ class OutsideTable(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTable(Citation):
-    """Deviation of the memory of an accelerator."""
+    """Uncertainty of the memory that a job needs on an accelerator."""
 
     kind: TextField
     """Of what: all, or what differs from measured runs."""
@@ -89,7 +90,7 @@ class MemoryTable(Citation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncertaintyFile:
-    """Deviations by evidence."""
+    """Contents of ``uncertainty.toml``: uncertainties by evidence."""
 
     doubt: list[DoubtTable]
     """Inside of what was measured."""
@@ -103,7 +104,7 @@ class UncertaintyFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTable:
-    """A range that was measured."""
+    """Measured range of one axis."""
 
     axis: AxisField
     """What ranges."""
@@ -115,7 +116,7 @@ class SpanTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeFile:
-    """Range of all measured runs."""
+    """Contents of ``envelope.toml``: the range of all measured runs."""
 
     source: TextField
     """The sets it was made from."""
@@ -158,38 +159,38 @@ UNLIKE: Final = "unlike measured runs"
 
 @cache
 def memory_deviations() -> Mapping[str, float]:
-    """Return log deviations of an accelerator's memory.
+    """Return the uncertainty of device memory by kind.
 
-    `MEMORY`, and what it adds to be `UNLIKE`.
+    The kinds are `MEMORY`, and `UNLIKE`, which is added for jobs unlike the measured ones.
     """
     return {one.kind: one.log_sd for one in _deviations().memory}
 
 
 @cache
 def graded(rate: Rate, grade: Grade) -> DoubtTable:
-    """Return the deviation of a rate at a grade of evidence.
+    """Return the uncertainty of a rate with a grade of evidence.
 
     Raises
     ------
     KeyError
-        If there is no figure for it, which is a bug.
+        If the data file has no value for it, which is a bug.
     """
     tables = {(table.rate, table.grade): table for table in _deviations().doubt}
     return tables[rate, grade]
 
 
 def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]:
-    """Yield the evidence for each rate that the scenario can depend on.
+    """Yield the grade of evidence of each rate on which the scenario may depend.
 
-    Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
-    are made of is certain once more.
+    For steps from fitted kernels and communication, the error of the whole step is known, so that
+    their parts have no uncertainty of their own.
 
     Parameters
     ----------
     scenario : Scenario
-        With all its figures.
+        The scenario, with all values resolved.
     stated : Hardware
-        The table of its file that states figures of the machine.
+        The hardware table of its file, which states values of the machine.
     """
     fitted = _is_fitted(scenario)
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
@@ -226,9 +227,9 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
 
 
 def _gathers_unmeasured(scenario: Scenario) -> bool:
-    """Return true if a framework without such measurements gathers parameters between machines.
+    """Return True if parameters are gathered between machines by a framework not measured so.
 
-    Frameworks that nothing was fitted to gather as the one does whose kernels it uses.
+    Frameworks without fitted kernels gather like the framework whose kernels they use.
     """
     sharding, domain = scenario.job.parallelism.sharding, scenario.cluster.trainers.gpus_per_host
     gathers = sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS) and scenario.ranks > domain
@@ -249,14 +250,14 @@ def _asks_for_objects(scenario: Scenario, stated: Hardware) -> bool:
 
 
 def _is_fitted(scenario: Scenario) -> bool:
-    """Return true if the step is computed by fitted kernels and exchanges."""
+    """Return True if the step is computed from fitted kernels and communication."""
     gpu = scenario.cluster.trainers.host.gpu
     emulated = gpu is not None and gpu.emulated
     return uses_fitted_kernels(scenario) and scenario.job.step_times is None and not emulated
 
 
 def _by_relative(scenario: Scenario) -> bool:
-    """Return true if a device that no run is known of is timed with kernels of another one."""
+    """Return True if a device without measured runs is timed with the kernels of another one."""
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
@@ -268,7 +269,7 @@ def _of_device(scenario: Scenario, stated: Hardware) -> Grade | None:
     del stated
     gpu = scenario.cluster.trainers.host.gpu
     if evidence_of(scenario) is Evidence.NONE or (gpu is not None and gpu.emulated):
-        # A program that waits does so for as long as it is told.
+        # A program that waits a stated time has no uncertainty.
         return None
     if scenario.job.step_times is not None:
         return Grade.STATED
@@ -293,10 +294,10 @@ def _of_workers(scenario: Scenario, stated: Hardware) -> Grade | None:
 
 
 def _of_crowd(scenario: Scenario) -> Grade | None:
-    """Return the evidence for the contention of busy cores, if it is of other machines.
+    """Return the evidence for the contention of busy cores; None if it has no effect.
 
-    It matters where loaders can keep more than half of the cores busy, and costs were not stated
-    for busy ones.
+    It has an effect if workers can occupy more than half of the cores, the contention was not
+    measured on this machine, and costs were not stated for busy cores.
     """
     host, work = scenario.cluster.trainers.host, scenario.job.input
     pool, source = host.cpu, host.sources.get("cpu.contention")
@@ -329,7 +330,7 @@ def _of_storage(scenario: Scenario, stated: Hardware) -> Grade:
 
 
 def _store_decides(scenario: Scenario) -> bool:
-    """Return true if readers that take their stated time ask for more than the store delivers."""
+    """Return True if readers with a stated time per sample exceed the rate of the store."""
     cluster, job = scenario.cluster, scenario.job
     shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
     processes = scenario.ranks_per_host * shared

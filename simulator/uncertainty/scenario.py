@@ -1,6 +1,7 @@
-"""How well the rates behind a scenario are known, by the evidence for each of its figures.
+"""Uncertainty of the rates behind a scenario, by the evidence for each of its values.
 
-Deviations lie in ``data/uncertainty.toml``, what measured runs cover in ``data/envelope.toml``.
+Uncertainties are in ``data/uncertainty.toml``, the range of measured runs in
+``data/envelope.toml``.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND,
 
 @cached(most=64)
 def with_uncertainties(scenario: Scenario) -> Scenario:
-    """Return a scenario read from a file with the deviations of its rates.
+    """Return a scenario read from a file, with the uncertainties of its rates.
 
-    One that was built by hand, or was given its uncertainties before, is returned as it is.
+    A scenario that was built in code, or already has uncertainties, is returned unchanged.
     """
     stated = scenario.stated
     if stated is None:
@@ -70,15 +71,15 @@ def with_uncertainties(scenario: Scenario) -> Scenario:
 
 
 def uncertainties_of(scenario: Scenario) -> tuple[UncertaintyComponent, ...]:
-    """Return the uncertainties of a scenario, read from a file or built by hand."""
+    """Return the uncertainties of a scenario that was read from a file or built in code."""
     return with_uncertainties(scenario).uncertainties
 
 
 def _of_device_memory(scenario: Scenario) -> float:
-    """Return log deviation of the memory that an accelerator needs.
+    """Return the uncertainty of the memory that the job needs on an accelerator.
 
-    Peaks were measured of language models all of whose parameters learn, in frameworks that
-    figures were fitted to.
+    Memory was measured for language models with all parameters trained, in frameworks with fitted
+    constants; other jobs are less certain.
     """
     known = memory_deviations()
     job = scenario.job
@@ -87,7 +88,7 @@ def _of_device_memory(scenario: Scenario) -> float:
 
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
-    """Return the scenario with its uncertainties as they were before some series were measured."""
+    """Return the scenario with its uncertainties as if some series had not been measured."""
     scenario = with_uncertainties(scenario)
     inside = [component for component in scenario.uncertainties if not component.outside]
     envelope = shipped_envelope().without(series)
@@ -118,7 +119,7 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
 
 
 def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
-    """Return the warning that a grade is worth in a scenario."""
+    """Return the warning that a grade of evidence causes in a scenario; empty without one."""
     if grade is Grade.GATHERED and deviation > _WARNED:
         return _GATHERS_SLOWLY
     if grade is Grade.CARRIED_LAUNCHES and _largest(launch_share, scenario) > _BOUND_BY_LAUNCHES:
@@ -127,10 +128,10 @@ def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
 
 
 def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
-    """Return tables that are spread over devices: what their rows take on the way both ways.
+    """Yield the uncertainty of the step from the all-to-all of sharded embedding tables.
 
-    A device sends all others the rows that they look up in its tables, and gets gradients of those
-    back. None of it is counted, so a step may be longer by that.
+    Each device sends looked-up rows of its tables to the others and receives their gradients. That
+    communication is not modeled, so that a step may be longer by it.
     """
     job, group = scenario.job, scenario.cluster.trainers
     if not isinstance(job.model, Dlrm) or job.mode is not Mode.TRAIN or scenario.ranks == 1:
@@ -175,7 +176,10 @@ _LAUNCHES_OF_ANOTHER: Final = (
 
 
 def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
-    """Return the deviation of a batch size outside of the measured step times."""
+    """Return the uncertainty of a step at a batch size outside of the measured ones.
+
+    `slope` is the uncertainty for each doubling of the batch size.
+    """
     times = measured_times(scenario) or carried_times(scenario)
     if times is None:
         return 0.0
@@ -185,7 +189,7 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 
 def _share_of(grade: Grade, scenario: Scenario) -> float:
-    """Return the largest share among candidates of the step, or of a read, of a grade."""
+    """Return the share of the step (or of a read) that a grade is about, largest of candidates."""
     if grade is Grade.CONNECTION:
         return float(np.max(transfer_share(scenario)))
     share = _SHARES.get(grade)
@@ -235,10 +239,7 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
 
 
 def rate_of(key: str) -> Rate:
-    """Return the rate that a numeric key of a scenario is about.
-
-    The whole step where it is about none.
-    """
+    """Return the rate that a numeric key of a scenario affects; by default `Rate.STEP`."""
     return next((rate for begin, rate in _KEYS if key.startswith(begin)), Rate.STEP)
 
 
@@ -247,10 +248,7 @@ _RATES: Final = (BYTE_PER_SECOND, PER_SECOND, FLOP_PER_SECOND, HERTZ)
 
 
 def sign_of(key: str) -> float:
-    """Return true if more of a numeric key is faster, 1, or slower, -1.
-
-    What it measures says it.
-    """
+    """Return 1 if a larger value of a numeric key is faster, or -1 if it is slower."""
     kind = numeric_key(key).kind
     faster = isinstance(kind, Quantity) and kind.unit in _RATES
     return 1.0 if faster or key.startswith(_FASTER) else -1.0
@@ -267,25 +265,26 @@ def calibrated(
     Parameters
     ----------
     scenario : Scenario
-        As read, with the fitted values in place.
+        The scenario, with the fitted values.
     keys : sequence of str
-        What was fitted, such as ``hardware.storage_bandwidth``.
+        Fitted keys, such as ``hardware.storage_bandwidth``.
     anchors : sequence of mapping of Axis to float
-        Where the anchors lie, as `envelope.placed` says; the uncertainty grows with the distance.
+        Positions of the anchors, as returned by `envelope.placed`; uncertainty grows with the
+        distance to them.
     noise : float
-        Log deviation of what was measured on them.
+        Uncertainty of the measurements of the anchors.
 
     Returns
     -------
     Scenario
-        Its rates that were fitted are known as well as calibrated ones are.
+        The scenario, in which the rates of fitted keys have the uncertainty of calibrated rates.
     """
     scenario, place = with_uncertainties(scenario), placed(scenario)
     fitted = dict.fromkeys(rate_of(key) for key in keys)
     kept = [component for component in scenario.uncertainties if component.rate not in fitted]
     new = [_near(rate, place, anchors) for rate in fitted]
     if noise > 0.0:
-        # Whatever was fitted took up what the measurement was off.
+        # Fitted values absorb the error of the measurements.
         new.append(
             UncertaintyComponent(name="anchors", rate=Rate.STEP, log_sd=noise, source=_NOISE)
         )
@@ -293,20 +292,20 @@ def calibrated(
 
 
 def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenario:
-    """Return the scenario after keys were given the values they have on other systems.
+    """Return the scenario with the uncertainty of keys whose values come from other systems.
 
     Parameters
     ----------
     scenario : Scenario
-        As read, with those values in place.
-    keys : sequence of Elsewhere
-        How far each may be off.
+        The scenario, with those values.
+    keys : sequence of TransferError
+        The keys, each with its uncertainty.
 
     Returns
     -------
     Scenario
-        Its rates that the keys are about are known as well as if they had been fitted here, less
-        what systems differ by in these keys, for the part of the rate's work that each is.
+        The scenario, in which the rates of the keys have the uncertainty of calibrated rates, plus
+        the variation of each key over systems, weighted by its share of the rate's work.
     """
     scenario = with_uncertainties(scenario)
     rates = dict.fromkeys(rate_of(one.key) for one in keys)
@@ -355,10 +354,10 @@ def _near(
 def _calibrated_over(
     uncertainties: Sequence[UncertaintyComponent], overlay: Overlay, scenario: Scenario
 ) -> list[UncertaintyComponent]:
-    """Replace uncertainties about fitted rates by those of the fit's parameters.
+    """Return the uncertainties, with those of fitted rates replaced by those of the fit.
 
-    What the fit covers needs no other evidence.
-    A parameter that the measurements say nothing about leaves its rate as uncertain as it was.
+    Rates that the fit covers need no other evidence. A parameter that the measurements do not
+    determine leaves the uncertainty of its rate unchanged.
     """
     place = placed(scenario)
     known = [(i, p) for i, p in enumerate(overlay.parameter) if p.log_sd is not None]
@@ -386,7 +385,7 @@ def _calibrated_over(
                 shared=shared,
             )
         )
-    # Distance adds to a rate as a whole: parameters that cancel where they were fitted still do.
+    # Distance adds to a whole rate: errors of parameters that cancel at the anchors still do.
     far = ((rate, stretched(0.0, _reaches(overlay, rate), place)) for rate in rates)
     distant = [
         UncertaintyComponent(
@@ -399,7 +398,7 @@ def _calibrated_over(
 
 
 def _share(key: str, scenario: Scenario) -> float:
-    """Return share of its rate's work that a key is about; 1 where the rate has no parts."""
+    """Return the share of a rate's work that a key is about; 1 if the rate has no parts."""
     work, batch = scenario.job.input, scenario.job.train.batch_size
     parts = {
         "input.decode": work.decode * batch,
@@ -426,7 +425,7 @@ _FILE: Final = DATA / "unseen.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutTable:
-    """Figures that a group of series had no part in."""
+    """Constants that were fitted without a group of series."""
 
     series: list[TextField]
     """Those measured by the same people on the same machines."""
@@ -436,7 +435,7 @@ class WithoutTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenFile:
-    """All of them."""
+    """Contents of the file with constants that were fitted without some series."""
 
     without: list[WithoutTable] = field(default_factory=list)
     """By group."""
@@ -444,23 +443,23 @@ class UnseenFile:
 
 @cache
 def unseen_groups() -> tuple[WithoutTable, ...]:
-    """Return all groups of series with the figures fitted without them."""
+    """Return all groups of series, with the constants that were fitted without them."""
     return tuple(check(UnseenFile, read_document(_FILE)).without)
 
 
 def siblings(series: str) -> tuple[str, ...]:
-    """Return the series that are left out with one, itself among them.
+    """Return the series that are left out together with a series, which is one of them.
 
-    Empty if no set leaves it out.
+    Empty if the series is in no group.
     """
     found = (tuple(group.series) for group in unseen_groups() if series in group.series)
     return next(found, ())
 
 
 def before(scenario: Scenario, series: str) -> Scenario:
-    """Return the scenario as it was predicted before a series and its siblings were measured.
+    """Return the scenario as predicted before a series and its siblings were measured.
 
-    Kernel figures are those fitted without them, and they are not evidence of its uncertainty.
+    Its kernel constants were fitted without them, and its uncertainty is that without them.
 
     Raises
     ------
