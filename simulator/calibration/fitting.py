@@ -53,7 +53,7 @@ class Knob:
     zero: bool = False
 
     def text(self, x: float) -> str:
-        """Format the value with logarithm `x`, clipped to the bounds, in the unit of the start."""
+        """Format exp(`x`), clipped to the bounds, in the unit in which the start value is given."""
         inside = math.exp(min(max(x, self.low), self.high))
         return self.key.text(0.0 if self.zero and x <= self.low else inside, self.parameter.start)
 

@@ -106,7 +106,10 @@ def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> 
 
 
 def prior_weights(low: Vector, high: Vector) -> Vector:
-    """Return the weight of a log deviation from the start relative to log errors, shape (n,)."""
+    """Return for each parameter the weight of a log deviation from its start value, shape (n,).
+
+    Weights are relative to log errors; `low` and `high` are the logs of the bounds.
+    """
     weights: Vector = NOISE / np.maximum(0.25 * (high - low), LOG_STEP)
     return weights
 

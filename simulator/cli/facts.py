@@ -46,7 +46,7 @@ def scenarios(*, name: str, form: str) -> None:
 def models(*, name: str, form: str) -> None:
     """List the models of the library with parameters, FLOPs and where they come from.
 
-    With NAME only those whose names begin so or hold it, such as llama or 70b.
+    With NAME, list only models whose name contains it, such as llama or 70b.
     """
     from simulator.report.library import models_document
 

@@ -226,7 +226,8 @@ class FlowNetwork:
     ) -> Event:
         """Start a transfer of `amount` and return an event that fires when it is complete.
 
-        `flows` is the result of `flows` for the route and rate limit.
+        `flows` is what the method `flows` returns for the route; without a route the transfer
+        takes `amount` over `ceiling`, its highest rate. `latency` is the delay before it [s].
         """
         if not (amount >= 0.0 and latency >= 0.0):
             checked("amount", amount, zero=True)

@@ -446,7 +446,7 @@ class _Times:
 
     @cached_property
     def waiting(self) -> Real:
-        """Slowdown of idle waits."""
+        """Factor by which idle waits are longer at the drawn rates than at the nominal ones."""
         return 1.0 / self._speeds.get(Rate.WAITING, 1.0)
 
     @cached_property

@@ -178,7 +178,7 @@ def work_of(
     shares: Sequence[float],
     tasks: Callable[[StageDemands], Sequence[Task]],
 ) -> Work:
-    """Return the work of a rank's device for a batch: the slots on its streams that have demands.
+    """Return the work of a rank's device for a batch: stages on its streams that have demands.
 
     Parameters
     ----------
@@ -240,10 +240,10 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules by which the training program drives its device.
+    """Order and waits with which the training program issues work to its device.
 
-    `device_wait` is the wait for the slowest device where all ranks meet [s], `stands_for` the
-    number of ranks that this rank represents there.
+    `device_wait` is the wait for the slowest device at each synchronization of all ranks [s],
+    `stands_for` the number of real ranks that this simulated rank represents in it.
     """
 
     accumulation: int
@@ -511,7 +511,7 @@ class Rank:
         self.ledger.add(line, now - started, now)
 
     def _record_slot(self, slot: Slot, started: float, step: int) -> None:
-        """Record a slot on its own lane, if any, and on the compute lane."""
+        """Record a stage on the timeline row of its stream, if any, and on that of compute."""
         lane = lane_of(slot)
         if lane != COMPUTE:
             self._record(slot.label, started, step, lane)

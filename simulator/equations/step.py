@@ -108,7 +108,7 @@ def optimizer_time(
 def waited_exchange(
     exposed: Seconds | Real, sent: Seconds | Real, slowness: Real
 ) -> Seconds | Real:
-    """Return the exposed exchange of one micro-batch on its stage.
+    """Return the exposed communication of one micro-batch on its pipeline stage.
 
     ``(max(0, exposed) + sent) * slowness``. `exposed` is the exchange that compute does not hide,
     negative where compute is longer; `sent` is the exposed part of sends between stages, `slowness`

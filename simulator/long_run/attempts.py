@@ -122,9 +122,10 @@ def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
 
 
 def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
-    """Return the work in the last checkpoint of the store [s].
+    """Return the work that the last checkpoint in the store preserves [s].
 
-    The store takes one checkpoint at a time.
+    `passed` is the time since the attempt began [s], `period` the time from one checkpoint to the
+    next [s]. The store takes one checkpoint at a time.
     """
     late = saving.durable - saving.blocking
     stride = max(1.0, np.ceil(late / period - 1e-9)) * period
@@ -151,7 +152,10 @@ MAX_GAPS: Final = 2_000_000
 
 
 def is_memoryless(run: LongRun) -> bool:
-    """Return whether failures are a memoryless process: no spares, outages or near checkpoints."""
+    """Return whether failures are a memoryless process.
+
+    They are without spare machines, outages and checkpoints in host RAM or on local drives.
+    """
     failures = run.failures
     forgets = failures is not None and failures.spares is None and failures.lemons is None
     return forgets and run.outages is None and run.saving.near is None
@@ -394,7 +398,7 @@ class _Drawing:
         self._go_without(gone, ((up + down)[self._pair] - passed)[gone], outages)
 
     def _next_pair(self, some: Some, outages: Outages) -> Some:
-        """Return the index of the next period with its outage: in trace order, or at random."""
+        """Return the index of the next period with machines, in trace order or at random."""
         each, now = self._up.size // outages.zones, self._pair[some]
         place = (
             (now + 1) % each if outages.in_order else self._random.integers(each, size=some.size)

@@ -352,9 +352,9 @@ def host_ram(scenario: Scenario) -> HostRam:
 
 
 def _dataset_in_ram(job: Job) -> bool:
-    """Return whether all samples are in RAM.
+    """Return whether the input pipeline keeps all samples in RAM.
 
-    Loaders that are actors hold one batch at a time.
+    Loaders that run as actors never do: they hold one batch at a time.
     """
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
     read = job.input.loader is not LoaderKind.ACTORS

@@ -178,7 +178,7 @@ _NO_TIME: Final = 1e-300
 
 
 class PassTerms(NamedTuple):
-    """A forward and a backward pass, as recorded equations."""
+    """Times of a forward and a backward pass, each with its equation and inputs."""
 
     forward: Term
     backward: Term

@@ -461,7 +461,7 @@ def _helper_use(remote: Remote | None, mode: Mode, data: Dataset) -> Iterator[Mi
 
 
 def _slow_helper(remote: Remote | None, pipeline: InputPipeline) -> Iterator[Mistake]:
-    """Yield slow workers given by index when remote workers have no fixed turns."""
+    """Yield a mistake if a slow worker has an index though remote workers have no fixed order."""
     if remote is None:
         return
     for index, slow in enumerate(pipeline.straggler):

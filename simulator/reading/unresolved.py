@@ -418,7 +418,7 @@ def _is_of_family(name: str, known: str) -> bool:
 
 
 def batch_of_step(document: Document) -> int | None:
-    """Return the batch size of a step time that files state; None if an option states it."""
+    """Return the batch size that belongs to a step time in a file; None if an option gives it."""
     _, line = document.where(STEP_TIME)
     return None if line is None else document.batch_size
 

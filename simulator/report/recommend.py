@@ -723,7 +723,7 @@ def _safer(answer: Recommendation) -> list[str]:
 
 
 def front_notes(answer: Recommendation, choice: Choice) -> str:
-    """Return the marks of a point of the front: ``best``, `BEYOND`, both, or an empty string."""
+    """Return the marks of a candidate on the front: best, or outside the evidence (`BEYOND`)."""
     best = answer.winner is not None and choice.index == answer.winner.index
     return "best" * best + BEYOND * is_outside_evidence(choice)
 

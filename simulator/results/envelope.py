@@ -167,7 +167,10 @@ def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | 
 
 
 def comparable(names: Names, one: Measured) -> bool:
-    """Return whether a run and a scenario are timed equally: by fitted kernels or operators."""
+    """Return whether one method predicts the compute time of a measured run and of a scenario.
+
+    The methods are fitted kernels and operators; `names` are those of the scenario.
+    """
     paths = (names.get(PATH), one.names.get(PATH))
     return paths[0] == paths[1] or OPERATORS not in paths
 

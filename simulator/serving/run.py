@@ -365,7 +365,7 @@ class ServiceRun:
         return Ran(counts, first, line.travelled / len(requests), links=links)
 
     def _clients(self, side: Side) -> Clients | None:
-        """Return the clients of the replicas of a side; None if sending takes no time."""
+        """Return the clients of prefill or decode replicas; None if sending takes no time."""
         wire, machines = self.layout.wire, self.service.group.count
         return None if wire is None else Clients(wire, side.serving.replicas / machines)
 

@@ -371,7 +371,7 @@ class Batcher:
         return max(now, self._queue[0][0] + self.delay)
 
     def take(self) -> int:
-        """Remove a batch from the queue; return its maximum number of samples."""
+        """Remove the next batch from the queue; return the preferred size that limits it."""
         place = bisect_right(self.sizes, self._samples)
         size = self.sizes[place - 1] if place else self.most
         left = size

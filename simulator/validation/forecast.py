@@ -357,7 +357,7 @@ def _of_service(case: Case, reader: ServiceReader) -> Forecast:
 
 
 def _features(service: Service) -> Features:
-    """Return the features of a service."""
+    """Return the features by which a service is compared with measured ones."""
     serving, load = service.serving, service.load
     ways = load.arrivals
     at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1

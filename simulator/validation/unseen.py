@@ -149,7 +149,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def correlation(one: Vector, other: Vector, weights: Vector) -> float:
-    """Return the weighted correlation of two constants over systems; 0 if either is constant."""
+    """Return the weighted correlation of two fitted values over systems; 0 if one never varies."""
     off, beside = one - float(weights @ one), other - float(weights @ other)
     whole = math.sqrt(float(weights @ off**2) * float(weights @ beside**2))
     return float(weights @ (off * beside)) / whole if whole > 0.0 else 0.0
@@ -317,7 +317,11 @@ AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """Errors of one family in one metric, predicted as unseen and as shipped.
+    """Errors of one family of rows in one metric, predicted in two ways.
+
+    `unseen` is predicted without the measurements of the row's own series (its accelerator) or
+    submitter, `seen` with the figures that ship.
+
 
     `name` is `EVERY_FAMILY` for all rows of a set. `by` names the method of the unseen prediction.
     `constant_width_score` is the interval score of the one width that fits all unseen values of the
@@ -362,7 +366,7 @@ class LeftOut:
 
     @property
     def off(self) -> tuple[Unseen, ...]:
-        """Families, and totals of sets, whose coverage is outside its target range."""
+        """Families and sets whose share of values within the interval is off its target range."""
         return tuple(one for one in self.families if one.off)
 
 

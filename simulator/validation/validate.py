@@ -242,7 +242,10 @@ def _totals(
 
 
 def _regimes(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[Family]:
-    """Yield the errors of each regime, for each split and metric; regimes may overlap."""
+    """Yield the errors of each regime, for each split and metric.
+
+    A regime is the set of rows with one value of the label `found.regime`; regimes may overlap.
+    """
     if not found.regime:
         return
     lie = {row.id: row.labels.get(found.regime, "").split(REGIME_SEPARATOR) for row in found.rows}
