@@ -23,7 +23,7 @@ from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import SCHEMA, check, parse_document, read_document
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.measurement_set import parse_set, set_csv
-from simulator.reading.measured.rows import Context, Heading, SetFile, described_by, rows_of
+from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
 from simulator.reading.shipped import set_folder
 from simulator.reading.table import Line, Table, capped, parse_table, read_table
 from simulator.schema.fields import nearest_hint
@@ -117,7 +117,7 @@ def import_table(
     table = _chosen(read_table(path), only or {})
     rows = list(_checked(table, module.COLUMNS))
     declaration = set_folder() / f"{module.SHIPPED}.toml"
-    shipped = check(SetFile, read_document(declaration))
+    shipped = check(MeasurementSet, read_document(declaration))
     declared = output.resolve() == declaration.resolve()
     if by_configuration is None:
         by_configuration = declared and shipped.split is SplitRule.CONFIGURATION
@@ -138,12 +138,12 @@ def import_table(
     )
 
 
-def _set_toml(file: SetFile) -> str:
+def _set_toml(file: MeasurementSet) -> str:
     """The declaration as TOML that reads back as `file`; its notes are left behind."""
     stated = asdict(
         file, dict_factory=lambda items: {k: v for k, v in items if v not in (None, "", ())}
     )
-    given = {key: value for key, value in stated.items() if key != "notes"}
+    given = {key: value for key, value in stated.items() if key not in ("notes", "rows")}
     plain = {key: value for key, value in given.items() if not _is_tables(value)}
     tables = {key: value for key, value in given.items() if _is_tables(value)}
     lines = [f"schema = {SCHEMA}", *(f"{key} = {_value(value)}" for key, value in plain.items())]
@@ -229,7 +229,7 @@ def _labels(row: Mapping[str, str]) -> dict[str, str]:
 
 def _odd(toml: str, text: str, output: Path) -> dict[int, str]:
     """Why rows of a set cannot be used as they are, by their position; none of a bad heading."""
-    file = check(SetFile, parse_document(toml.encode(), str(output)))
+    file = check(MeasurementSet, parse_document(toml.encode(), str(output)))
     table = parse_table(text.encode(), file.data)
     heading = Heading(table, described_by(file))
     if any(heading.problems()):
@@ -305,7 +305,7 @@ def _unique(cells: list[dict[str, str]]) -> list[dict[str, str]]:
 def _split(
     cells: Sequence[dict[str, str]],
     rows: Sequence[TableRow],
-    shipped: SetFile,
+    shipped: MeasurementSet,
     *,
     by_configuration: bool,
 ) -> None:
@@ -320,8 +320,8 @@ def _split(
 
 
 def _renamed(
-    shipped: SetFile, output: Path, path: Path, cells: Sequence[Mapping[str, str]]
-) -> SetFile:
+    shipped: MeasurementSet, output: Path, path: Path, cells: Sequence[Mapping[str, str]]
+) -> MeasurementSet:
     """What the shipped set declares, for rows of another file and the families among them."""
     families = {row.get("family") or shipped.family or output.stem for row in cells}
     changes: dict[str, Any] = {
@@ -334,7 +334,7 @@ def _renamed(
     return replace(shipped, **changes)
 
 
-def _needed(shipped: SetFile) -> tuple[str, ...]:
+def _needed(shipped: MeasurementSet) -> tuple[str, ...]:
     """Columns that the declaration speaks of."""
     lists = (shipped.configuration, shipped.group_by, shipped.baseline_by)
     named = [column for columns in lists for column in columns if column not in ("id", "family")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PARTS: Final[Table] = {
     "input": ("simulator.cli.advise", "Workers and prefetch that keep the accelerators busy."),
 }
-"""Part: (module that holds a click command of its name, one line of help)."""
+"""Commands by part: (module with a click command of this name, one line of help)."""
 
 
 @click.group(cls=LateGroup, table=PARTS, kind="part")
@@ -79,7 +79,7 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     if form == "table" and base is not None:
         more, bugs = next_actions(subject, base)
         met.reasons.extend(bugs)
-        # The table says how many workers and how much prefetch, to the last one.
+        # The table already covers workers and prefetch.
         others = [one for one in more if one.change.kind not in ADVISE_INPUT]
         steps = action_texts(others, base) if others or found.chosen is None else []
     answer(document(found, steps), form)

@@ -1,4 +1,4 @@
-"""``plan compare``: several scenarios side by side."""
+"""``plan compare``: differences between scenarios, and their effects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.cli.options import (
 from simulator.cli.output import Exit, answer, progress_line
 
 _OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
-"""Where a setting of one scenario begins: ``a.toml:input.workers=8``."""
+"""Pattern of the start of an override of one scenario: ``a.toml:input.workers=8``."""
 MIN_SCENARIOS: Final = 2
 
 

@@ -141,7 +141,7 @@ def _job(
         machines = told.machines or own
         rent = prediction.cost.per_second
         price = None if rent is None else rent / own
-        # equally likely times of a run, with its failures or only the uncertainty of its step
+        # equally likely run times, with failures or only with the uncertainty of the step
         takes = finishes(prediction, seed=seed)
         if machines > asked.pool.machines:
             hint = f"the pool has {asked.pool.machines}"

@@ -37,7 +37,7 @@ FORMATS: Final[Table] = {
     "utilization": ("simulator.cli.import_", "Logs of utilization, next to a prediction."),
     "nvidia-smi": ("simulator.cli.import_", "topo -m and -q -x: a node profile."),
 }
-"""Format: (module that holds a click command of its name, one line of help)."""
+"""Commands by format: (module with a click command of this name, one line of help)."""
 
 
 @click.group("import", cls=LateGroup, table=FORMATS, kind="format")

@@ -133,10 +133,10 @@ QUESTIONS: Final = (
     ),
 )
 OWN: Final = "own"
-"""The answer for a machine that is described instead of named."""
+"""Answer for a machine (or model) that is described instead of named."""
 DESCRIBED: Final = tuple(question.key for question in QUESTIONS if question.own)
 ALWAYS: Final = frozenset({STORE, MODEL, MEASURED, *DESCRIBED})
-"""Keys that are asked for although they have no default."""
+"""Keys without a default that are asked for."""
 _TOKENS: Final = "tokens"
 _PREPARE: Final = "prepare"
 
@@ -179,11 +179,11 @@ def applies(question: Question, usual: Mapping[str, str], *, own: bool) -> bool:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OWN_DRIVES: Final = frozenset({"nvme", "ssd", "local", "localnvme", "localssd"})
-"""Words for the drives that a machine has: what stands there if no store is named."""
+"""Words for the local drives of a machine, the default store."""
 MAX_MACHINES: Final = 256
-"""Largest cluster that is tried."""
+"""Maximum number of machines to try."""
 MIN_SEQUENCE: Final = 512
-"""Shortest sequence that is offered [tokens]."""
+"""Shortest sequence length to suggest [tokens]."""
 SEQUENCE: Final = "model.sequence"
 BATCH: Final = "train.batch_size"
 COUNT: Final = "hardware.count"
@@ -192,16 +192,16 @@ _TRAIN: Final = "train"
 _SERVE: Final = "serve"
 _PURPOSES: Final = (_TRAIN, _PREPARE, _SERVE)
 _LIKE: Final = "llama3-8b-chat-h100"
-"""The service that is offered to begin with."""
+"""Default service."""
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
-"""How a message ends that knows just one name like the answer."""
+"""Pattern of the end of a message with one suggestion."""
 
 COMPLETE: Final[Mapping[str, Complete]] = {
     "hardware.machine": complete_profiles("node", "instance"),
     "hardware.storage": complete_profiles("storage"),
     "model.name": complete_models,
 }
-"""Completion of the value of a question by the shell."""
+"""Shell completion functions by key."""
 
 
 def _flags(command: Command) -> Command:
@@ -568,7 +568,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     if meant.get("hardware.machine") == OWN:
         meant["hardware.machine"] = own_machine()
     if meant.get("train.precision", "").lower() == _AMP:
-        # torch.autocast computes in fp16 on a GPU unless told otherwise.
+        # torch.autocast computes in fp16 on a GPU by default.
         meant |= {"train.precision": "fp16", "train.mixed_precision": "true"}
     return meant
 
@@ -585,7 +585,7 @@ def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
         catalogue = Catalogue.default(profiles)
         host = None if machine is None else catalogue.host(machine)
         return host if host is None or card is None else catalogue.with_gpu(host, card)
-    except PlanError:  # the file is read back, and that says what is wrong
+    except PlanError:  # reported when the scenario is loaded
         return None
 
 

@@ -23,7 +23,7 @@ from simulator.errors import InputError, PlanError, StepProgramError
 from simulator.version import __version__
 
 Table = Mapping[str, tuple[str, str]]
-"""Command: (module that holds a click command of its name, one line of help)."""
+"""Commands by name: (module with a click command of this name, one line of help)."""
 
 
 class LateGroup(click.Group):
@@ -101,7 +101,7 @@ GC_THRESHOLD: Final = 50_000
 """Allocations between two garbage collections: a run makes few cycles, and collecting after every
 700, as Python does, takes a tenth of its time."""
 _SHOWN: Final = 40
-"""Characters of a name that is too long for any file."""
+"""Number of characters shown of a file name that is too long."""
 
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Predict": {
@@ -151,7 +151,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "doctor": ("simulator.cli.facts", "Show installed components and this machine's hardware."),
     },
 }
-"""Verbs by purpose; each: (module with a click command of its name, a line of help)."""
+"""Commands by purpose: (module with a click command of this name, one line of help)."""
 VERBS: Final[dict[str, tuple[str, str]]] = {
     name: entry for verbs in SECTIONS.values() for name, entry in verbs.items()
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simulator.studies.subject import Study
 
 FORM: Final = "simulator.form"
-"""Key of the context of a verb that holds the format of its answer."""
+"""Key of the output format in the context of a command."""
 
 
 NARROWEST: Final = 60
@@ -55,7 +55,7 @@ def ended(code: Exit, bugs: Sequence[str]) -> Exit:
     Parameters
     ----------
     code : Exit
-        Exit code for the result of the study.
+        Exit code for the study's result.
     bugs : sequence of str
         Messages of internal errors in single predictions.
     """

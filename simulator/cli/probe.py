@@ -269,7 +269,7 @@ def _made(spec: str) -> Any:  # noqa: ANN401 - whatever the user's code returns
     if not module_name or not name:
         msg = f"--loader takes MODULE:MAKE, such as train:make_loader, found {spec!r}"
         raise click.UsageError(msg)
-    # As for `python -m`: the user's module lies in the folder they are in.
+    # As for `python -m`: the user's module is in the current folder.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -277,6 +277,6 @@ def _made(spec: str) -> Any:  # noqa: ANN401 - whatever the user's code returns
         thing = getattr(module, name)
         return thing() if callable(thing) else thing
     except Exception as error:
-        # The user's own code may raise anything.
+        # The user's code may raise anything.
         msg = f"--loader {spec}: {type(error).__name__}: {error}"
         raise click.UsageError(msg) from error

@@ -172,7 +172,7 @@ def _opened(means: Means) -> Store:
     """Open the store; one in memory if none is named and the default one cannot be used."""
     from simulator.studies.search.store import MEMORY, VARIABLE, Store, StoreError, default_path
 
-    if means.store is not None:  # a folder of ours is made, a mistyped one is not
+    if means.store is not None:  # only the default folder is created, not a mistyped one
         check_writable(means.store, "--store")
         return Store(means.store, resume=means.resume)
     try:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from simulator.studies.subject import Subject
 
 RESOURCES: Final = ("storage", "network", "cpu", "ram", "machines")
-"""Those of all kinds of subjects; `Subject.resources` says which a subject has."""
+"""Resources for any kind of scenario; `Subject.resources` lists those of one scenario."""
 _COUNT: Final = re.compile(r"\d+(?:\.\.\d+(?: +(?:step|x) *\d+)?)?")
-"""A number of machines or a range of them."""
+"""Pattern of a number of machines, or a range."""
 MAX_COUNTS: Final = 64
 """Largest number of cluster sizes: a longer range is likely a mistake."""
 

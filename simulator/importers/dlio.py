@@ -31,7 +31,7 @@ SECTIONS: Final = (
     "checkpoint",
     "metric",
 )
-"""The sections of a workload, of which any may be left out."""
+"""Sections of a workload file; all are optional."""
 
 _DEFAULT_RECORD: Final = 65536.0
 _DEFAULT_FILES: Final = 8.0
@@ -44,17 +44,23 @@ _LOADERS: Final = {
 }
 _MAX_FILES: Final = 5e12
 _MAX_COUNT: Final = 5e6
-"""Files and samples, and all other counts: more is a slip."""
+"""Upper bounds of the number of files and samples, and of other counts."""
 _MAX_STEP: Final = 10.0 * units.MINUTE
 _INSTANT: Final = 1e-9
-"""Time of a batch below which an accelerator takes it at once [s]."""
+"""Compute time of a step below which it counts as zero [s]."""
 _LONG_STEP: Final = 30.0
-"""Times of a step that nothing takes, and that few do: the file may be in another unit [s]."""
+"""Step times that are impossible, and that are suspicious (a wrong unit) [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A workload file with defaults filled in; sizes in bytes, times in seconds."""
+    """A workload file with defaults filled in; sizes in bytes, times in seconds.
+
+    `record` is the mean size of a sample in the file, `deviation` its standard deviation, `resized`
+    the size passed to the accelerator (0: `record`). `threads` are reader threads, `queue` the
+    prefetch depth, `compute` the compute time of a step, `preprocess` the CPU time per sample, and
+    `threshold` the required accelerator utilization.
+    """
 
     name: str
     loader: str

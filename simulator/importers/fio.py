@@ -1,9 +1,9 @@
-"""fio's JSON: rates and latencies of each run, as a storage profile.
+"""Importer of fio's JSON output: rates and latencies of each run, as a storage profile.
 
 Structure and units: axboe/fio, stat.c (f5344384) and HOWTO; versions 2.2 to 3.3x. `bw` is in KiB/s
 and `bw_bytes` (3.2 and later) in B/s; latencies are in ns under ``clat_ns`` (2.99 and later), in us
 under ``clat`` before; ``io_bytes`` is in KiB before 2.21; options are text, some of them under
-``global options``. Without group reporting each clone of a job has an entry of its own.
+``global options``. Without group reporting each clone of a job has its own entry.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _BYTES_SINCE: Final = (2, 21)
 _ONE_AT_A_TIME: Final = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 """I/O engines that keep one request open at any `iodepth`; fio's default is one of them."""
 _MIN_RUN_TIME: Final = 0.1
-"""Shortest run whose counters are held against each other [s]."""
+"""Shortest run whose rate and amount are compared [s]."""
 _RATE_TOLERANCE: Final = 0.05
-"""How far rates of one run may differ, as a fraction; most wrong units are a thousandfold off."""
+"""Tolerated relative difference of two rates of a run; wrong units are off by about 1,000."""
 _TAIL_PERCENTILE: Final = 99.0
 
 
@@ -56,7 +56,7 @@ SMALL: Final = units.parse("16 KiB", units.BYTE)
 LARGE: Final = units.parse("64 KiB", units.BYTE)
 """Smallest request whose rate is a bandwidth."""
 MIN_BUSY_DEPTH: Final = 16
-"""Requests open at once from which on a store is taken to be busy."""
+"""Number of outstanding requests from which a store counts as saturated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ def _document(path: Path) -> object:
         try:
             last, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            # Empty lines instead of the text before keep the line numbers of the message.
+            # Empty lines in front preserve the line numbers of the message.
             return parse_json("\n" * text.count("\n", 0, start) + text[start:], origin)
         start = _brace(text, end)
     return last
@@ -251,7 +251,7 @@ def _of_side(
     pattern = (_option(options, "rw", "readwrite") or "read").partition(":")[0]
     direction = str(side.path[-1])
     if direction == "mixed" and pattern in {"read", "randread", "write", "randwrite"}:
-        # One figure for reads and writes, of a run that had only one of them.
+        # A combined entry for reads and writes, of a run that had only one direction.
         direction = pattern.removeprefix("rand")
     alone = (_option(options, "ioengine") or "psync") in _ONE_AT_A_TIME
     direct = _option(options, "direct")
@@ -267,7 +267,7 @@ def _of_side(
         operations=requests,
         latency=mean,
         tail=tail,
-        # An option without a value is set.
+        # An option without a value is on.
         direct=direct == "1"
         or _option(options, "buffered") == "0"
         or (not direct and "direct" in options),

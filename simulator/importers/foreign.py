@@ -25,9 +25,9 @@ from simulator.reading.reading import dotted, fail
 from simulator.reading.reading import read_bytes as read_start
 
 MAX_BYTES: Final = int(units.parse("256 MiB", units.BYTE))
-"""Size of the largest file that is read, after unpacking [B]."""
+"""Maximum size of a file, after decompression [B]."""
 MAX_PROBLEMS: Final = 20
-"""Problems that are reported for one file."""
+"""Maximum number of problems reported for one file."""
 
 _GZIP: Final = b"\x1f\x8b"
 _WIDE: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -51,7 +51,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
         empty, truncated within the gzip stream, or unreadable.
     """
     origin, size = str(path), 0
-    with contextlib.suppress(OSError, ValueError):  # reported when it is opened
+    with contextlib.suppress(OSError, ValueError):  # reported when the file is opened
         size = 0 if path.is_dir() else path.stat().st_size
     if size > most:
         _fail_size(origin, most, units.show(size, units.BYTE))
@@ -66,7 +66,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def _unpacked(content: bytes, origin: str, most: int) -> bytes:
-    """Decompress all members of a gzip file, stopping soon after `most` bytes."""
+    """Return the content of all members of a gzip file, decompressed up to about `most` bytes."""
     found = b""
     while content.startswith(_GZIP) and len(found) <= most:
         unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
@@ -146,7 +146,7 @@ def parse_json(
     except RecursionError:
         fail(origin, "is nested too deeply")
     except ValueError as error:
-        # A number of thousands of digits, for one.
+        # Such as a number with thousands of digits.
         fail(origin, f"holds a value that cannot be read: {error}")
 
 
@@ -227,7 +227,7 @@ def changed(path: Path) -> str:
 
 
 MAX_YAML_BYTES: Final = int(units.parse("4 MiB", units.BYTE))
-"""Size of the largest YAML file that is read [B]; its parser is slow."""
+"""Maximum size of a YAML file [B]; its parser is slow."""
 
 
 def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold anything
@@ -257,7 +257,7 @@ def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold
     except RecursionError:
         fail(origin, "is nested too deeply")
     except (ValueError, OverflowError, TypeError) as error:
-        # An impossible date, a number of thousands of digits.
+        # Such as an impossible date or a number with thousands of digits.
         fail(origin, f"holds a value that cannot be read: {error}")
     if _is_swollen(data):
         fail(origin, "holds aliases that expand to too much data")
@@ -278,7 +278,7 @@ def _is_swollen(data: object) -> bool:
 
 
 MISSING = (None, "", "N/A", "[N/A]")
-"""Values that say that there is none."""
+"""Values that count as missing."""
 
 
 @dataclass(frozen=True, slots=True)

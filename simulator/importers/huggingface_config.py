@@ -25,11 +25,11 @@ from simulator.units import Bytes, Flops
 
 _MULTIPLY_ADD: Final = 2.0
 _HALF: Final = 2.0
-"""Bytes of an element of the cache: 16 bits."""
+"""Size of an element of the KV cache, 16 bits [B]."""
 
 
 Part = tuple[str, int, int]
-"""Weights of one kind: its name, all of them, and those each token is multiplied with."""
+"""Parameters of one kind: name, total number, and number used in products for each token."""
 
 
 def parts(shape: Shape) -> dict[str, int]:
@@ -56,11 +56,11 @@ def active_parameters(shape: Shape) -> int:
 
 def forward_flops(shape: Shape, sequence: int) -> Flops:
     """Return the FLOPs of a forward pass per token of a sequence of `sequence` tokens [FLOP]."""
-    # a head without weights of its own is computed all the same
+    # a tied head has no weights but is computed
     products = _MULTIPLY_ADD * sum(used for _, _, used in _parts(shape))
     seen = min(sequence, shape.window or sequence)
     pairs = seen * (0.5 if shape.causal else 1.0)
-    # T5's second stack looks at what came before it, and at all of the first stack.
+    # T5's decoder attends to preceding tokens (half of the pairs) and to the encoder (all).
     own = shape.layers + shape.decoder_layers * (0.5 + 1.0)
     return products + _MULTIPLY_ADD * own * pairs * _pair_width(shape)
 
@@ -102,7 +102,7 @@ def _embedding(shape: Shape) -> Iterator[Part]:
 
 def _head(shape: Shape) -> Iterator[Part]:
     table = shape.vocabulary * shape.hidden
-    # An encoder's file describes what its pooler gives, without a head over tokens.
+    # The configuration of an encoder ends with a pooler, without a language-model head.
     if shape.pooler:
         yield _product("pooler", shape.hidden, shape.hidden, bias=True)
     else:
@@ -185,7 +185,7 @@ def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
 WANTED: Final = "a config.json of Hugging Face"
 
 _MAX_SEQUENCE: Final = 4096
-"""Tokens of a sample where the model could take more and none are given."""
+"""Default limit of the sequence length [tokens]."""
 _MLP_RATIO: Final = 4
 _MASKED_SHARE: Final = 0.15
 _HEAD_ASSUMED: Final = (
@@ -389,7 +389,7 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, float]]:
 
 
 def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:
-    """Return the shape keys of an MoE model, including those of latent attention if it has it."""
+    """Return the shape keys of an MoE model, with the keys of latent attention if it has it."""
     figures = {
         "kv_heads": shape.kv_heads,
         "experts": experts.count,

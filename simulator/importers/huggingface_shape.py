@@ -117,13 +117,13 @@ DEFAULTS: Final[Mapping[str, Mapping[str, int]]] = {
         "n_positions": 512,
     },
 }
-"""Type: its keys and their defaults."""
+"""Default values of keys, by model type."""
 TIED: Final = frozenset({"gpt2", "bert", "t5"})
-"""Types whose scores use the table of tokens unless the file says otherwise."""
+"""Model types whose output head is tied to the token embedding by default."""
 OTHER_NAMES: Final = {"num_experts": ("num_local_experts",), "n_positions": ("n_ctx",)}
-"""Keys that later or earlier versions write under another name."""
+"""Names of keys in other versions of transformers."""
 KNOWN: Final = tuple(DEFAULTS)
-"""The ``model_type`` values that are read."""
+"""Supported values of ``model_type``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ class Shape:
     `decoder_layers` counts the layers of a second stack with cross-attention (T5). `positions` and
     `segments` are the rows of learned embeddings; `qkv_bias`, `output_bias` and `mlp_bias` are true
     if these projections have biases, `centred` if norms have them (LayerNorm). `longest` is the
-    maximum sequence length, `window` the span of sliding-window attention, `buckets` those of T5's
-    positions.
+    maximum sequence length, `window` the span of sliding-window attention, `buckets` counts T5's
+    relative-position buckets.
     """
 
     kind: str

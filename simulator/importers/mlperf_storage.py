@@ -36,12 +36,12 @@ _NAMED: Final = re.compile(r"([a-z0-9]+)[_-]([abhv]\d+)")
 _WORKLOAD: Final = re.compile(r"workload=([a-z0-9]+)_([a-z]+\d+)")
 _PERCENT: Final = 100.0
 _MAX_PERCENT: Final = 100.5
-"""A utilization that rounding and clocks may still make [%]."""
+"""Maximum utilization, with a margin for rounding and clock errors [%]."""
 _MEAN_TOLERANCE: Final = 0.01
 _CLOCK_TOLERANCE: Final = 0.05
-"""What a rank's own clock may add to an epoch [s]."""
+"""Tolerated difference between the clocks of ranks in an epoch [s]."""
 _MAX_COUNT: Final = 5e6
-"""Of accelerators, hosts, epochs."""
+"""Upper bound of the number of accelerators, hosts and epochs."""
 
 
 COLUMNS: Final = (
@@ -88,7 +88,7 @@ COLUMNS: Final = (
     "start",
     "overrides",
 )
-"""What a row holds, named as in the table."""
+"""Columns of the table."""
 
 _DEFINITIONS: Final = {
     "0.5": "v0.5",
@@ -102,8 +102,8 @@ _LOADERS: Final = {"tf.data": "tensorflow"}
 
 
 Rank = tuple[int, Seconds, Seconds, float]
-"""Number of a rank and its means over epochs: first step [s], later steps [s], share of these that
-it waits for data."""
+"""Number of a rank and its means over epochs: first step [s], later steps [s], share of later
+steps that it waits for data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

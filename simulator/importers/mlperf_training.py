@@ -30,14 +30,14 @@ WANTED: Final = "an MLPerf training log"
 _MARK: Final = ":::MLLOG"
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _MAX_EPOCHS: Final = 1000.0
-"""Epoch numbers above it count samples: no benchmark trains so long."""
+"""Larger epoch numbers count samples."""
 _NUMBER: Final = (int, float)
 _MIN_RATE: Final = 1e-9
 _MAX_RATE: Final = 5e14
-"""Between them lies every rate of training [/s]."""
+"""Bounds of plausible training rates [samples/s]."""
 _RATE_TOLERANCE: Final = 0.25
-"""How far a tracked throughput may be off samples over time, as a fraction: evaluation and
-checkpoints are in one and not in the other."""
+"""Tolerated relative difference between tracked throughput and samples over time, as only one of
+them includes evaluation and checkpoints."""
 _LABELS: Final = {
     "submission_benchmark": "benchmark",
     "submission_org": "submitter",

@@ -50,9 +50,9 @@ _FIGURES: Final = ("time", "algbw", "busbw")
 _UNITS: Final = frozenset({"(B)", "(elements)", "(us)", "(GB/s)"})
 _END: Final = "# Avg bus bandwidth"
 _RATIO_TOLERANCE: Final = 0.02
-"""How far a printed ratio may be off the exact one."""
+"""Tolerated difference of the printed ratio of bandwidths."""
 _BANDWIDTH_TOLERANCE: Final = 0.05
-"""How far a printed rate may be off size over time, as a fraction."""
+"""Tolerated relative difference between a printed rate and size over time."""
 
 
 BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {
@@ -77,19 +77,19 @@ _MODELLED: Final = {
     "alltoall": Collective.ALL_TO_ALL,
     "sendrecv": Collective.SEND,
 }
-"""Name of a collective in a profile; others say something of the link alone."""
+"""Collectives that a link profile can hold; others determine only the link's rates."""
 
 LARGE: Final = units.parse("64 MiB", units.BYTE)
-"""Size from which on a link is taken to be full."""
+"""Message size from which a link counts as saturated."""
 _MIN_SIZES: Final = 3
-"""Sizes that a fit of two figures needs at least."""
+"""Minimum number of sizes to fit a latency and a bandwidth."""
 _MAX_REGIMES: Final = 3
 _MAX_BREAKS: Final = 40
-"""Sizes between which regimes may change, of those measured."""
+"""Maximum number of sizes tried as the boundary of regimes."""
 _GOOD_ERROR: Final = 0.01
-"""Mean relative error that needs no further regime: measured times vary by more."""
+"""Relative error below which no regime is added, as measured times vary by more."""
 _MAX_ERROR_RATIO: Final = 0.67
-"""What a further regime has to leave of the error to be worth it."""
+"""Maximum ratio of the errors with and without an additional regime."""
 
 Floats = NDArray[np.float64]
 
@@ -210,7 +210,7 @@ def _measured(path: Path, operation: str) -> MeasuredCollective:
     if not log.header:
         fail(str(path), "has no table of sizes and times", hint=f"it should be {WANTED}")
     if not log.ended:
-        # What is wrong with the last line is that it is cut off.
+        # Problems of the last line follow from the truncation.
         last = text.rstrip().count("\n") + 1
         log.problems[:] = [problem for problem in log.problems if problem.line != last]
         hint = "the last line of a whole run is '# Avg bus bandwidth'"
@@ -285,7 +285,7 @@ def _take_row(log: _Log, number: int, words: Sequence[str]) -> None:
     if wrong:
         log.problems.note("has wrong results", line=number, found=wrong[0])
     points = [_point(log, number, size, half) for half in halves]
-    # Gradients are reduced in place, which is the second half; some collectives have none.
+    # Gradients are reduced in place (second half); some collectives have only the first half.
     if points[-1] is not None:
         log.points.append(points[-1])
 
@@ -427,7 +427,7 @@ def _fitted(moved: Floats, times: Floats) -> Regime:
     fixed, moving = 1.0 / times, moved / times
     latency = per_byte = 0.0
     if len(set(moved)) >= _MIN_SIZES:
-        # Both columns of length one: a byte takes a millionth of an empty message.
+        # Columns are normalized, as a byte takes a millionth of the time of an empty message.
         lengths = np.linalg.norm(fixed), np.linalg.norm(moving)
         columns = np.column_stack([fixed / lengths[0], moving / lengths[1]])
         solution = np.linalg.lstsq(columns, np.ones(len(times)), rcond=None)[0]
@@ -442,7 +442,7 @@ def link_profile(
 ) -> Fragment:
     """Return a link profile of measured collectives; see `read` for the parameters.
 
-    Bandwidth and latency of the link are those of the all-reduce, or else of the first collective.
+    Bandwidth and latency of the link are fitted to the all-reduce, or else to the first collective.
     """
     first = next((each for each in found if each.operation == "all_reduce"), found[0])
     where = kind or (None if over is None else over.kind)

@@ -47,13 +47,13 @@ from simulator.units import Bytes, BytesPerSecond, Hertz, Unit, Watts
 
 WANTED: Final = "the output of nvidia-smi"
 MAX_NVLINKS: Final = 18
-"""NVLinks of the accelerators that have most: a larger sum means a switch behind them."""
+"""Maximum number of NVLinks of an accelerator; larger sums imply an NVSwitch."""
 FULL_SLOT: Final = 16
 """Lanes of a full PCIe slot."""
 RATE_TOLERANCE: Final = 0.1
-"""How far the raw rate of NVLinks may lie above the rate of a profile, as a fraction."""
+"""Tolerated relative difference between the raw rate of NVLinks and that of a profile."""
 ECC_SHARE: Final = 0.1
-"""Share of its memory that a device may keep for error correction and the driver."""
+"""Tolerated relative difference of memory sizes, for ECC and the driver."""
 _MAX_LANES, _MAX_GENERATION, _MAX_GPUS, _MAX_CPUS = 32, 8, 1000, 65536
 
 _MISSING: Final = ("", "N/A", "[N/A]", "Requested functionality has been deprecated")
@@ -71,7 +71,7 @@ _NO_DIFFERENCE: Final = frozenset(
     {"nvidia", "tesla", "geforce", "quadro", "gpu", "graphics", "blackwell", "generation"}
     | {"edition", "hgx", "hbm2", "hbm2e", "hbm3", "hbm3e"}
 )
-"""Words of product names that distinguish no two accelerators."""
+"""Words of product names that do not distinguish accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -642,7 +642,7 @@ def parse_topology(text: str, origin: str) -> Topology:
             numa[name] = int(node[0])
     missing = [name for name in names if (name, names[0]) not in between]
     if missing:
-        # A matrix that is cut off has a broken last line, too.
+        # The last line of a truncated matrix is broken, too.
         end = _ESCAPE.sub("", text).rstrip().count("\n") + 1
         problems[:] = [problem for problem in problems if problem.line != end]
         problems.note(f"is cut off: the matrix has no row for {', '.join(missing)}")
@@ -660,7 +660,7 @@ def parse_topology(text: str, origin: str) -> Topology:
 def _row(line: str, devices: int) -> tuple[str, list[str], list[str]]:
     if "\t" in line:
         cells = [cell.strip() for cell in line.split("\t")]
-        # The header and each row have a tab too many before the last cell.
+        # The header and each row have an extra tab before the last cell.
         return cells[0], cells[1 : devices + 1], [c for c in cells[devices + 1 :] if c]
     name, *cells = line.split() or [""]
     return name, cells[:devices], cells[devices:]

@@ -139,7 +139,7 @@ MAX_PRICE_RATIO: Final = 5.0
 """Ratio to the price known so far from which on a price is taken for a mistake: catalogues that
 price a Google host without its accelerators are off by 9 (a3-highgpu-1g, 1.18 for 11.06)."""
 PLACEHOLDER_PRICE: Final = 700.0
-"""What SkyPilot's Google catalogue writes for accelerators whose price it does not know [$/h]."""
+"""Placeholder for unknown accelerator prices in SkyPilot's Google catalogue [$/h]."""
 
 _SAME_PRICE: Final = 1e-6
 _RAM_TOLERANCE: Final = 0.1
@@ -297,7 +297,7 @@ def read_prices(
     left_out = tuple(_line(*key, lines) for key, lines in sorted(faults.items()))
     if not offers:
         _fail_useless(path, left_out, unknown, hosts)
-    # One price for a machine, purchase and region: from the least to the most of its zones.
+    # One price per machine, purchase and region: the range over its zones.
     new = {
         name: tuple(
             Price(purchase=purchase, region=region, low=min(each), high=max(each), source=source)
@@ -412,7 +412,7 @@ def _with_accelerators(
     called = _accelerators().get(family, "") if attached is None else attached["name"]
     added = apart.get((called.lower(), float(host.gpu_count), _place(row)))
     if added is None:
-        # A catalogue without rows of accelerators may state whole machines.
+        # A catalogue without rows for accelerators may include them in machine prices.
         return row if row.text(ACCELERATOR) and not apart else None
     sums = {}
     for column in (PRICE, SPOT):

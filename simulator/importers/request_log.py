@@ -32,10 +32,10 @@ COLUMNS: Final = {
     "latency": ("latency", "latency_s", "end_to_end_s", "e2e", "e2e_s"),
     "ttft": ("ttft", "ttft_s"),
 }
-"""What is read by the names it may have; the first are those that are asked for."""
+"""Quantities and their possible column names; error messages name the first."""
 _OPTIONAL: Final = "ttft"
 _MIN_REQUESTS: Final = 100
-"""Requests from which on one in a hundred says something."""
+"""Minimum number of requests for a 99th percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from simulator.schema.provenance import Source
 
 WANTED: Final = "a result of a serving benchmark"
 METRICS: Final = ("per_token_s.p50", "first_token_s.mean", "output_tokens_per_s")
-"""What is judged, where it was measured."""
+"""Metrics to validate, if they were measured."""
 
 _MILLI: Final = 1e-3
 _LATENCIES: Final = {

@@ -79,7 +79,7 @@ class Utilization:
 PERCENT: Final = 0.01
 MEBIBYTE: Final = units.parse("1 MiB", units.BYTE)
 _ROUNDING_ROOM: Final = 1.02
-"""How far a share may lie above the whole, for rounding."""
+"""Maximum share, with a margin for rounding."""
 _SHARES: Final = frozenset(
     {
         Quantity.GPU_BUSY,
@@ -92,7 +92,7 @@ _SHARES: Final = frozenset(
     }
 )
 _LARGEST_COUNTER: Final = units.parse("1 PB", units.BYTE)
-"""No byte count or rate of a device comes near it; drivers fill missing samples with such."""
+"""Larger byte counts or rates are missing samples."""
 
 
 @dataclass(slots=True)
@@ -155,14 +155,14 @@ _COLUMNS: Final = {
     "power.draw.average": Quantity.POWER,
     "power.draw.instant": Quantity.POWER,
 }
-"""Column: what it says. With several of a kind the first one counts."""
+"""Quantity of each column; of several columns with one quantity the first is used."""
 _DEVICE_COLUMNS: Final = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
 _UNITS: Final = {"%": PERCENT, "MiB": MEBIBYTE, "W": 1.0}
 _UNIT_OF: Final = {Quantity.DEVICE_MEMORY: "MiB", Quantity.POWER: "W"}
 _CSV_HEADING: Final = re.compile(r"\s*([a-z_.0-9]+)\s*(?:\[(.+)\])?\s*")
 _CSV_VALUE: Final = re.compile(r"(-?[\d.]+(?:[eE][+-]?\d+)?)\s*(\S*)")
 MAX_TIMES: Final = 100
-"""Samples of a device that tell the time between them."""
+"""Maximum number of samples used for the sampling interval."""
 _CSV_HINT: Final = "record with nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv"
 
 
@@ -188,7 +188,7 @@ def parse_csv(text: str, origin: str) -> Utilization:
     lines = text.lstrip("\n").rstrip().split("\n")
     header = [_CSV_HEADING.fullmatch(cell) for cell in lines[0].split(",")]
     names = [match[1] if match else "" for match in header]
-    # With several columns of a quantity the first one counts.
+    # Of several columns with the same quantity the first one is used.
     known = {
         i: _COLUMNS[name]
         for i, name in enumerate(names)
@@ -261,7 +261,7 @@ _FIELDS: Final = {
     "PCIE_TX_BYTES": (Quantity.FROM_DEVICE, 1.0),
     "PCIE_RX_BYTES": (Quantity.TO_DEVICE, 1.0),
 }
-"""Field, less its prefix and less what says that it is a ratio: what it says, and its unit."""
+"""Quantity and SI factor of each field, by name without prefix and ratio suffix."""
 _SHORT_NAMES: Final = {
     "GPUTL": "GPU_UTIL",
     "FBUSD": "FB_USED",
@@ -272,9 +272,9 @@ _SHORT_NAMES: Final = {
     "PCITX": "PCIE_TX_BYTES",
     "PCIRX": "PCIE_RX_BYTES",
 }
-"""Heading in dmon: field."""
+"""Fields by their heading in dmon."""
 _BLANK: Final = 140737488355328.0
-"""From here on a number means a missing one (32-bit blank; the 64-bit one is larger)."""
+"""Numbers from here on are missing values (32-bit blank; the 64-bit one is larger)."""
 _TABLE_HEADER: Final = re.compile(r"\s*#\s*Entity\s+(.*)")
 _TABLE_ROW: Final = re.compile(r"\s*(GPU(?:-C?I)?|CPU|Switch|Core)\s+(\S+)\s*(.*)")
 _SCRAPE_LINE: Final = re.compile(r"(DCGM_FI_\w+)\{(.*)\}\s+(\S+)(?:\s+-?\d+)?")
@@ -410,7 +410,7 @@ _METRICS: Final = {
     "CPUUtilization": (Quantity.CPU_BUSY, "vcpus"),
     "MemoryUtilization": (Quantity.HOST_MEMORY_SHARE, ""),
 }
-"""Metric: what it says, and over what it is a sum."""
+"""Quantity of each metric, and the units that it is a sum over."""
 _NAME: Final = re.compile(r"\b(" + "|".join(_METRICS) + r")\b")
 _SPACE: Final = "DiskUtilization"
 
@@ -518,7 +518,7 @@ WANTED: Final = "a log of utilization"
 
 _BUSY_GPU: Final = (Quantity.GPU_BUSY, Quantity.GPU_ENGINE)
 IDLE_SHARE: Final = 0.01
-"""Share below which a device does nothing."""
+"""Utilization below which a device counts as idle."""
 
 
 def read(

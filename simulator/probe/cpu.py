@@ -23,9 +23,9 @@ from simulator.probe.reading import SHARE, Found, Reading, Say
 from simulator.units import Seconds
 
 START_TIMEOUT: Final = 60.0
-"""How long processes may take to start [s]."""
+"""Timeout for the start of processes [s]."""
 _MAX_SHARE: Final = 1.0
-"""A share above this is not contention that the model knows."""
+"""Maximum plausible share; larger ones are left out."""
 
 
 def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:

@@ -22,13 +22,13 @@ QUALITY: Final = 90
 _COARSE: Final = 40
 """Side of a patch of colour in the picture [pixels]."""
 _NOISE: Final = 60
-"""Most that a pixel differs from its patch; it makes as many bytes a pixel as a photograph."""
+"""Maximum noise of a pixel, chosen for as many bytes per pixel as in a photograph."""
 _SEED: Final = 1
 _GREY: Final = 128
 
 Job: TypeAlias = Callable[[], object]
 Result: TypeAlias = tuple[int, float, float]
-"""How often the work was done, and CPU and wall time of it [s]."""
+"""Number of repetitions, their CPU time and wall time [s]."""
 
 
 def has_pillow() -> bool:

@@ -157,7 +157,7 @@ def _ask(  # noqa: PLR0913, PLR0917 - one thread's part of a case
     `size` is the size of the file [B], `worker` the index of the thread.
     """
     buffer = mmap.mmap(-1, case.size)
-    # A write of zeros alone is what some drives do not store.
+    # Some drives do not store blocks of zeros.
     buffer.write(random.Random(worker).randbytes(case.size))  # noqa: S311 - not secret
     generator, blocks = random.Random(worker), size // case.size  # noqa: S311 - not secret
     block, times = worker, []
@@ -251,11 +251,11 @@ def _positive(value: object) -> float:
 
 
 MIN_FILE: Final = units.parse("16 MiB", units.BYTE)
-"""Smallest test file; below it a drive's own memory answers."""
+"""Minimum size of the test file; smaller ones fit into a drive's cache."""
 _WRITE_SHARE: Final = 0.3
-"""Share of the time that writing the test file may take."""
+"""Maximum share of the time for writing the test file."""
 _FREE_SHARE: Final = 0.5
-"""Share of the free space that is left alone."""
+"""Share of the free space that is not used."""
 _MAX_OPENS: Final = 300
 _SEED: Final = 1
 _NETWORK: Final = (

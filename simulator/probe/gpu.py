@@ -33,11 +33,11 @@ SHAPES: Final = (
 )
 """Rows, columns and inner length of the products: squares, and two of a transformer's layers."""
 PRECISIONS: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16)
-"""Number formats tried."""
+"""Number formats to measure."""
 TRANSFER: Final = units.parse("256 MiB", units.BYTE)
 SMALL_MESSAGE: Final = units.parse("4 KiB", units.BYTE)
 _MEMORY_SHARE: Final = 0.125
-"""Share of the device's memory that one operand may take."""
+"""Maximum share of device memory for one operand."""
 _MAX_REPEATS: Final = 1000
 _COPIES: Final = 2.0
 
@@ -180,7 +180,7 @@ def _together(device: Device, say: Say) -> list[Reading]:
     sizes = (SMALL_MESSAGE, min(TRANSFER, _MEMORY_SHARE * device.memory))
     times = device.all_reduce(sizes, 20)
     small, large = (times[size] for size in sizes)
-    # Bus bandwidth as nccl-tests counts it: what each link carries at any number of ranks.
+    # Bus bandwidth as in nccl-tests: the load of each link, independent of the number of ranks.
     bus = sizes[1] / large * 2.0 * (device.count - 1) / device.count
     notes = [f"{device.count} devices, {units.show(size, units.BYTE)}" for size in sizes]
     bandwidth = f"{notes[1]}, bus bandwidth"
@@ -191,10 +191,10 @@ def _together(device: Device, say: Say) -> list[Reading]:
 
 
 ALL_REDUCE_TIMEOUT: Final = 120.0
-"""How long processes of an all-reduce may take in all [s]."""
+"""Timeout of all processes of an all-reduce [s]."""
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _BYTES_PER_VALUE: Final = 4.0
-"""Bytes of an fp32 number."""
+"""Size of an fp32 number [B]."""
 _WARM_UP: Final = 3
 _TYPES: Final = {
     Precision.FP32: "float32",
@@ -221,7 +221,7 @@ class TorchDevice:
     """First CUDA device of this process; see `Device`."""
 
     torch: Any
-    """The module; it has no types here."""
+    """The torch module, untyped."""
 
     @property
     def product(self) -> str:

@@ -22,20 +22,20 @@ from simulator.probe.machine import Usage, in_line, own_memory, usage
 from simulator.units import Bytes, Seconds
 
 PREFETCH: Final = 2
-"""Batches the one worker makes ahead, as by default."""
+"""Prefetch factor of the worker, as by default in PyTorch."""
 MIN_BATCHES: Final = 3
-"""Fewest batches that a figure rests on."""
+"""Minimum number of batches for a mean."""
 _SIZE_RATIO: Final = 4
-"""Ratio of the two batch sizes: two sizes separate costs of samples from those of batches."""
+"""Ratio of the two batch sizes, which separate costs per sample and per batch."""
 _MAX_TAKEN: Final = 12
-"""Ready batches that the main process takes over."""
+"""Maximum number of ready batches to receive."""
 _PAUSE_RATIO: Final = 1.5
-"""How much longer than a batch takes to make the main process waits for the next to be ready."""
+"""Wait for the next batch to be ready, as a multiple of the time per batch."""
 _SHARE_OF_TIME: Final = 0.35
-"""Share of the time after which timing of batches ends; the rest is for taking ready ones."""
+"""Share of the time for timing batches; the rest is for receiving ready ones."""
 
 Loader: TypeAlias = Any
-"""A `torch.utils.data.DataLoader`, or what has its attributes."""
+"""A `torch.utils.data.DataLoader`, or an object with its attributes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
         except PlanError:
             raise
         except Exception as error:
-            # Whatever the user's own code raises, in this process or in a worker.
+            # The user's code may raise anything, in this process or in a worker.
             lines = str(error).strip().splitlines() or [""]
             msg = f"the loader failed with one worker: {type(error).__name__}: {lines[-1]}"
             raise PlanError(msg) from error
@@ -208,7 +208,7 @@ class _Run:
     def take(self) -> Seconds:
         """Fetch the next batch; return the time it took [s]."""
         start = time.perf_counter()
-        # Kept as a training loop keeps it: what it replaces is freed only now.
+        # Kept as in a training loop: the preceding batch is freed only now.
         self.latest = next(self.batches)
         return time.perf_counter() - start
 
@@ -222,7 +222,7 @@ def _timed(loader: Loader, size: int, batches: int, seconds: Seconds) -> Timed:
     if length is not None and length < needed:
         msg = f"the loader gives {length} batches of {size}; measuring takes {needed} at least"
         raise PlanError(msg)
-    # The last batches of an epoch are made already when they are asked for.
+    # The last batches of an epoch are ready before they are requested.
     spare = math.inf if length is None else length - needed
     count = int(min(batches, MIN_BATCHES + spare / 2))
     taken_count = int(min(_MAX_TAKEN, MIN_BATCHES + spare / 2))
@@ -269,7 +269,7 @@ def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
         try:
             yield next(times)
         except (StopIteration, RuntimeError) as error:
-            # What ends inside a generator arrives as a RuntimeError.
+            # StopIteration inside a generator arrives as a RuntimeError.
             if isinstance(error, RuntimeError) and not isinstance(error.__cause__, StopIteration):
                 raise
             return

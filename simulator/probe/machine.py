@@ -20,9 +20,9 @@ from simulator.version import __version__
 _KIB: Final = units.parse("1 KiB", units.BYTE)
 _ROOT: Final = Path("/")
 _IDLE: Final = slice(3, 5)
-"""Where /proc/stat counts idle time and waiting for disks."""
+"""Columns of /proc/stat with idle time and I/O wait."""
 _COUNTED: Final = 8
-"""Columns of /proc/stat that add up to all time: user to steal."""
+"""Number of columns of /proc/stat that add up to all time, from user to steal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _topology(root: Path, allowed: frozenset[int]) -> tuple[int, int]:
 def _groups(root: Path, controller: str) -> Iterator[Path]:
     """Yield the folders of this process's control groups, from its own up to the root.
 
-    Those of version 2 have one hierarchy, those of version 1 one for each controller.
+    Version 2 of control groups has one hierarchy, version 1 one for each controller.
     """
     for line in _text(root / "proc/self/cgroup").splitlines():
         number, names, path = [*line.split(":", 2), "", ""][:3]
@@ -232,7 +232,7 @@ def own_memory(pid: int, root: Path = _PROC) -> Bytes | None:
 
 
 DISTRIBUTION: Final = "plan-simulator"
-"""What plan is called where packages are listed."""
+"""Name of plan as an installed distribution."""
 _EXTRA: Final = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -16,11 +16,11 @@ from simulator.probe.reading import Found, Reading, Say, repeat
 from simulator.units import BytesPerSecond, Seconds
 
 BUFFER: Final = units.parse("64 MiB", units.BYTE)
-"""What each thread copies: more than the caches of most processors hold."""
+"""Size of each thread's copy, larger than most CPU caches [B]."""
 ROUNDS: Final = 3
-"""Runs, of which the best counts: other programs only take bandwidth away."""
+"""Number of runs, of which the best counts, as other programs only reduce bandwidth."""
 _RAM_SHARE: Final = 0.05
-"""Share of RAM that the buffers may take."""
+"""Maximum share of RAM for the buffers."""
 _MOVED: Final = 2.0
 """Bytes read and written for each byte copied."""
 

@@ -23,19 +23,19 @@ from simulator.schema.machines import Collective, Link, LinkKind, PeerTopology
 from simulator.schema.storage import Scope
 
 MARK: Final = "Written by plan probe"
-"""How every profile made here begins: only such files are replaced."""
+"""First words of profiles from a probe; only such files are replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Catalogue profiles of the accelerator and its links; None if it has none."""
+    """Catalogue profiles of the accelerator and its links; fields are None without a profile."""
 
     gpu: Gpu | None = None
-    """The device."""
+    """Profile of the accelerator."""
     link: Link | None = None
-    """To the host."""
+    """Profile of its link to the host."""
     peer: Link | None = None
-    """To its peers."""
+    """Profile of its link to its peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ _DISK: Final = {
     "read_latency": "read_latency",
     "open_latency": "open_latency",
 }
-"""Key of a storage profile: reading it holds."""
+"""Readings by key of a storage profile."""
 
 
 def profiles(

@@ -13,7 +13,7 @@ SHARE: Final = Unit("", "a share")
 COUNT: Final = Unit("", "a count")
 
 Say: TypeAlias = Callable[[str], None]
-"""Takes one line that says what is being measured."""
+"""Function called with a line of progress."""
 
 
 class Unmeasurable(Exception):  # noqa: N818 - says what is the case; the figure is left out

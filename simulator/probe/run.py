@@ -18,13 +18,13 @@ from simulator.units import Seconds
 from simulator.version import __version__
 
 DEVICES: Final = ("disk", "memory", "cpu", "gpu")
-"""What can be measured, in the order it is."""
+"""Devices in the order of measurement."""
 _PARTS: Final[Mapping[str, float]] = {"disk": 4.0, "memory": 1.0, "cpu": 3.0, "gpu": 4.0}
-"""How the time is shared out."""
+"""Relative time for each device."""
 _LINUX: Final = sys.platform == "linux"
-"""fio opens the test file, which has no name, as only Linux can."""
+"""True on Linux, where fio can open the unlinked test file."""
 _MAX_BUSY_CORES: Final = 0.1
-"""Cores that others may keep busy before it is said."""
+"""Cores in use by other programs above which a warning is given."""
 
 Measure = Callable[[Seconds, Say], Found]
 

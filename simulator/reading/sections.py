@@ -24,7 +24,7 @@ from simulator.schema.fields import (
     TimeField,
 )
 from simulator.schema.goal import Axes, GoalSection
-from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.long_run import Checkpoints, FailuresSection, Outages, Terms
 from simulator.schema.machines import Hardware
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import (
@@ -36,32 +36,32 @@ from simulator.schema.training import ONE_DEVICE, Parallelism, Train
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalFile:
-    """A goal in a file of its own."""
+    """A goal in a separate file."""
 
     goal: GoalSection
-    """What plan recommend looks for."""
+    """Objective and limits of plan recommend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSection(Section):
-    """How much faster resources are than described, as fitted to measurements; above 1: faster."""
+    """Factors on the speed of resources, fitted to measurements; above 1: faster than described."""
 
     overlay: TextField | None = None
-    """A file that plan calibrate wrote, relative to this one; --set wins over what it says."""
+    """A file that plan calibrate wrote, relative to this one; --set overrides its values."""
     compute: SpeedField = 1.0
-    """Device arithmetic; measured step times stay as they are."""
+    """Device arithmetic; measured step times do not change."""
     device_memory: SpeedField = 1.0
     """Bandwidth of device memory."""
     cpu: SpeedField = 1.0
     """Work on the host's cores."""
     storage: SpeedField = 1.0
-    """Stores: rates and operations, and as much less latency."""
+    """Stores: a factor on rates and operations, and a divisor of latency."""
     network: SpeedField = 1.0
     """Network cards."""
     collective: SpeedField = 1.0
-    """Exchange between the devices of a job."""
+    """Communication between the devices of a job."""
     straggling: SpeedField = 1.0
-    """Ranks that are late by chance; above 1: less late."""
+    """Random delays of ranks; above 1: shorter."""
 
 
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.
@@ -71,17 +71,17 @@ ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimeTable:
-    """A measured step of your own."""
+    """A measured step of the model."""
 
     batch_size: BatchField
-    """Samples each device took."""
+    """Samples per device."""
     time: TimeField
-    """Forward, backward and optimizer on the device, without waiting for data."""
+    """Time of forward, backward and optimizer on the device, without waiting for data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSection(Section):
-    """The model: a name from the library, or its figures, or steps you measured."""
+    """The model: a name from the library, its figures, or measured steps."""
 
     name: TextField | None = None
     """Name of a model in the library, such as resnet50."""
@@ -90,15 +90,15 @@ class ModelSection(Section):
     shape: dict[str, object] | None = None
     """Figures of the family's shape, such as layers and hidden; see plan models."""
     sequence: ShapeField | None = None
-    """Tokens per sample, instead of what the library's model takes."""
+    """Tokens per sample, instead of the number in the library's model."""
     filled: PositiveShareField | None = None
-    """Mean share of those tokens that is computed, instead of what the library's model says: below
-    1 where batches are as long as their longest sample only, or padding is left out."""
+    """Mean share of those tokens that is computed, instead of that of the library's model: below 1
+    if batches are only as long as their longest sample, or without padding."""
     scored_share: FractionField | None = None
-    """Share of an encoder's tokens whose scores are computed, instead of what the library's model
-    says: those that are masked in pre-training, next to none in fine-tuning."""
+    """Share of an encoder's tokens with logits, instead of that of the library's model: the masked
+    ones in pre-training, almost 0 in fine-tuning."""
     image: ShapeField | None = None
-    """Height and width of an image, instead of what the library's model takes."""
+    """Height and width of an image, instead of those of the library's model."""
     parameters: NumberField | None = None
     """Trainable parameters, such as 25.6e6."""
     forward_flops_per_sample: FlopOrZeroField | None = None
@@ -108,32 +108,33 @@ class ModelSection(Section):
     activation_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes kept for the backward pass."""
     input_bytes_per_sample: ByteOrZeroField | None = None
-    """Bytes of a sample as the device takes it."""
+    """Size of a sample as copied to the device."""
     output_bytes_per_sample: ByteOrZeroField | None = None
-    """Bytes of results copied back to the host."""
+    """Size of results copied back to the host."""
     step_times: tuple[StepTimeTable, ...] = ()
-    """Your own measurements, at one batch size or several; they win over everything else."""
+    """Your own measurements, at one batch size or several; they take precedence over everything
+    else."""
     step_time: TimeField | None = None
-    """The same at one batch size, such as 120 ms; instead of step_times."""
+    """Time of a step at one batch size, such as 120 ms; instead of step_times."""
     step_time_batch: BatchField | None = None
-    """The batch size that step_time was measured at; by default train.batch_size of the files, and
-    where step_time is an option, that of the job."""
+    """Batch size at which step_time was measured; by default train.batch_size of the files, and if
+    step_time is an option, that of the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFile:
-    """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
+    """A job: a machine, the data, the input pipeline, a model, and its training."""
 
     hardware: Hardware
     """The machine the job runs on."""
     data: Dataset
     """The samples of one epoch."""
     train: Train
-    """How the model is trained."""
+    """Training settings."""
     name: TextField | None = None
     """Short name of the scenario; the file's name by default."""
     title: TextField | None = None
-    """One line that says what the scenario asks."""
+    """One line on the purpose of the scenario."""
     extends: TextField | None = None
     """Another scenario, by file (relative to this one) or shipped name, that this one changes."""
     input: InputPipeline = field(default_factory=InputPipeline)
@@ -143,30 +144,30 @@ class ScenarioFile:
     software: Software = field(default_factory=Software)
     """The software the job runs on."""
     cost: CostPlan = field(default_factory=CostPlan)
-    """How the bill is counted."""
+    """Rules of the bill."""
     memory: Memory = field(default_factory=Memory)
-    """What host RAM holds in addition to the job itself."""
+    """Host RAM used in addition to the job itself."""
     remote: Remote | None = None
     """Machines that only make batches; none by default."""
     parallelism: Parallelism = ONE_DEVICE
-    """How one model is spread over devices; each holds all of it by default."""
+    """Degrees of parallelism of the model; by default each device holds all of it."""
     calibration: CalibrationSection = field(default_factory=CalibrationSection)
-    """How much faster resources are than described; as described by default."""
+    """Factors on the speed of resources; by default as described."""
     sweep: Axes | None = None
-    """What plan sweep varies; a single prediction ignores it."""
+    """Axes of plan sweep; a single prediction ignores them."""
     goal: GoalSection | None = None
-    """What plan recommend looks for; a single prediction ignores it."""
+    """Objective of plan recommend; a single prediction ignores it."""
     run: Terms | None = None
-    """What is asked of a long run: deadline, budget."""
+    """Deadline and budget of a long run."""
     failures: FailuresSection | None = None
-    """What interrupts a long run; nothing does by default."""
+    """Failures of a long run; none by default."""
     checkpoint: Checkpoints | None = None
-    """How a long run writes and reads checkpoints."""
+    """Checkpoints of a long run."""
     owned: Ownership | None = None
-    """What machines cost that are bought; with it, plan compares buying with renting."""
+    """Costs of owned machines; with it, plan compares buying with renting."""
     store: StorePlan = DURING_THE_RUN
-    """What is paid for the store that holds data and checkpoints."""
+    """Use and location of the store that holds data and checkpoints, for its price."""
     energy: EnergyPlan | None = None
-    """Where the electricity comes from; energy and emissions of the run are reported with it."""
-    spot: SpotSection | None = None
-    """When spot machines can be had, where cost.purchase buys them."""
+    """Source of the electricity; with it, plan reports energy and emissions of the run."""
+    spot: Outages | None = None
+    """Availability of spot machines, if cost.purchase is spot."""

@@ -1,6 +1,6 @@
-"""Settings of a scenario by dotted key: which keys there are, and what values each may have.
+"""Settings of a scenario by dotted key: valid keys and the values of each.
 
-A search varies any of them; here a value is checked by itself, long before it meets the others.
+A search varies any of them; here a value is checked alone, before it is combined with others.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "remote.storage": ("storage",),
     "input.measured_on": _HOSTS,
 }
-"""Kinds of the profiles that a key names."""
+"""Kinds of the profiles that may be values of a key."""
 NAMED: Final = (*_KINDS, "model.name")
 """Keys whose values are names of profiles or models, which a pattern can match."""
 
 
 @cache
 def setting_names() -> tuple[str, ...]:
-    """All keys with a single value, in order of the sections; figures of shapes come last."""
+    """Return all keys with a single value, in order of the sections; keys of shapes come last."""
     return (*_leaves(ScenarioFile, ""), *sorted(shape_keys()))
 
 
@@ -72,7 +72,7 @@ def _key(name: str) -> TableKey | None:
 
 
 def unknown_hint(name: str) -> str:
-    """Advice on a key that doesn't exist: the same last part elsewhere, or the nearest key."""
+    """Return a hint for a key that does not exist: the same last part elsewhere, or the nearest."""
     known = setting_names()
     last = name.rpartition(".")[2]
     same = [key for key in known if key.rpartition(".")[2] == last]
@@ -92,7 +92,7 @@ def unknown_hint(name: str) -> str:
 
 
 def marker_of(name: str) -> Marker | None:
-    """Return what marks the values of a key; None for a switch, and for figures of a shape."""
+    """Return the marker of a key's values; None for a switch, and for keys of a shape."""
     key = _key(name)
     return None if key is None else key.marker
 
@@ -104,19 +104,19 @@ def is_switch(name: str) -> bool:
 
 
 def choices_of(name: str) -> tuple[str, ...]:
-    """What a key with few possible values can be; empty for all others."""
+    """Return the values of a key with few possible values; empty for all others."""
     marker = marker_of(name)
     return tuple(member.value for member in marker.kind) if isinstance(marker, Choice) else ()
 
 
 def unit_of(name: str) -> Unit | None:
-    """Return the unit of a key whose values are quantities."""
+    """Return the unit of a key whose values are quantities; None for all others."""
     marker = marker_of(name)
     return marker.unit if isinstance(marker, Quantity) else None
 
 
 def setting_units() -> dict[str, Unit | None]:
-    """All keys with the unit of their values: the extra names of an expression over settings."""
+    """Return all keys with the unit of their values, as extra names of expressions."""
     return {name: unit_of(name) for name in setting_names()}
 
 
@@ -127,7 +127,7 @@ def setting_from_text(name: str, text: str) -> object:
 
 
 def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the names that a key such as ``hardware.machine`` can have; empty for other keys."""
+    """Return the valid names of a key such as ``hardware.machine``; empty for other keys."""
     if name == "model.name":
         return model_names()
     kinds = _KINDS.get(name, ())
@@ -135,19 +135,19 @@ def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def as_option(name: str, value: Plain) -> str:
-    """Return the argument of ``--set`` that gives a key this value."""
+    """Return the argument of ``--set`` that sets a key to this value."""
     if isinstance(value, bool):
         return f"{name}={'true' if value else 'false'}"
     return f"{name}={value}"
 
 
 def as_options(settings: Mapping[str, Plain]) -> tuple[str, ...]:
-    """Return settings by dotted key as ``--set`` takes them."""
+    """Return settings by dotted key as arguments of ``--set``."""
     return tuple([as_option(key, value) for key, value in settings.items()])
 
 
 def mistake(name: str, value: object) -> tuple[str, str] | None:
-    """What is wrong with a value by itself, and what is allowed; None where it may be meant."""
+    """Return the mistake in a value alone, and a hint; None if the value is valid."""
     marker = marker_of(name)
     if marker is None:
         if is_switch(name) and not isinstance(value, bool):
@@ -164,17 +164,18 @@ def mistake(name: str, value: object) -> tuple[str, str] | None:
 FOR_PEOPLE: Final = frozenset(
     {"data.name", "remote.name", "software.framework", "software.version", "calibration.overlay"}
 )
-"""Keys that say what something is called, for people and for the evidence near a job."""
+"""Keys that are names only, for display and for finding similar measurements."""
 FACTORS: Final = (2.0, 0.5, 1.5, 1e3, 1e-3, 1e5)
-"""What amounts are multiplied with, one after another; far too, for what another amount hides."""
+"""Factors that are tried on amounts, in this order; large ones too, for effects hidden by another
+amount."""
 _AMOUNT: Final = re.compile(r"^(\s*\$?\s*)([0-9][0-9._]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)(.*)$")
 
 
 def given_keys(document: Document) -> tuple[str, ...]:
-    """Return keys with a single value that the document's own file gives, or an option over it.
+    """Return keys with a single value that the document's own file or an option states.
 
-    What it extends belongs to others: nothing is said about keys there. Keys of a
-    long run change no step and are left out.
+    Keys of files that it extends are left out, and so are those of a long run, which affect no
+    step.
     """
     return tuple(
         name
@@ -193,7 +194,7 @@ def _is_own(document: Document, path: KeyPath) -> bool:
 
 
 def without_key(data: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
-    """Return the same tables without the key at a path.
+    """Return a copy of a table without the key at a path.
 
     Examples
     --------
@@ -207,19 +208,19 @@ def without_key(data: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
 
 
 def alternatives(name: str, value: object) -> tuple[Plain, ...]:
-    """Other values that a key may have by itself, in the order in which to try them.
+    """Return other values that a key may have, in the order in which to try them.
 
     Parameters
     ----------
     name : str
-        The key, with a dot.
+        The dotted key.
     value : object
-        What it says now.
+        Its present value.
 
     Returns
     -------
     tuple
-        Empty for names of profiles and models, and for figures of shapes.
+        Empty for names of profiles and models, and for keys of shapes.
 
     Examples
     --------
@@ -282,7 +283,7 @@ class SettingsReader:
     table: ClassVar[type[FileTable]] = ScenarioFile
     """The sections of the file."""
     derived: ClassVar[frozenset[str]] = frozenset({"catalogue"})
-    """Attributes that follow from the others; another process computes them again."""
+    """Attributes computed from the others, which are not pickled."""
 
     def __init__(
         self,
@@ -308,18 +309,18 @@ class SettingsReader:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Compute the attributes that follow from the others."""
+        """Compute the attributes that depend on the others."""
         self.catalogue = Catalogue.default(self.profiles)
 
     def over(self, settings: Mapping[str, Plain]) -> Self:
-        """Return a reader of the same file with these settings over its own."""
+        """Return a reader of the same file with these settings in addition to its own."""
         changed = self.__class__.__new__(self.__class__)
         overrides = (*self.overrides, *as_options(settings))
         changed.__setstate__({**self.__getstate__(), "overrides": overrides})
         return changed
 
     def _joined(self, options: Sequence[str]) -> tuple[Document, tuple[Problem, ...]]:
-        """Return all that its files and options say, and mistakes of the options."""
+        """Return the contents of its files and options, and mistakes in the options."""
         return joined(
             self.chain,
             overrides=(*self.overrides, *options),

@@ -1,4 +1,4 @@
-"""Where the scenarios and the measurement sets that come with plan lie."""
+"""Locations of the scenarios and the measurement sets that come with plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 DATA: Final = _PACKAGE / "data"
-"""Where figures, models and measurement sets lie that ship inside the package."""
+"""Folder of the figures, models and measurement sets in the package."""
 
 
 def scenario_folder() -> Path:
@@ -24,25 +24,25 @@ def service_folder() -> Path:
 
 
 def shipped_folder(kind: str) -> Path:
-    """Where files of a kind lie: inside an installed package, else of the checkout."""
+    """Return the folder of files of a kind, in the installed package or the checkout."""
     packaged = DATA / kind
     return packaged if packaged.is_dir() else _PACKAGE.parent / kind
 
 
 def service_names() -> tuple[str, ...]:
-    """Return names of the shipped services, sorted."""
+    """Return the names of the shipped services, sorted."""
     return tuple(sorted(file.stem for file in service_folder().glob("*.toml")))
 
 
 def scenario_names() -> tuple[str, ...]:
-    """Return names of the shipped scenarios, sorted; a name in a subfolder holds a slash."""
+    """Return the names of the shipped scenarios, sorted; a name in a subfolder contains a slash."""
     folder = scenario_folder()
     files = folder.rglob("*.toml")
     return tuple(sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files))
 
 
 def scenario_path(name: str) -> Path | None:
-    """The file of the shipped scenario `name`, with or without ``.toml``; None if none is."""
+    """Return the file of the shipped scenario `name`, with or without ``.toml``, else None."""
     plain = name.removesuffix(".toml")
     # A name is a path below the folder as it is listed: no steps up, nothing that means nothing.
     if not plain or Path(plain).is_absolute() or ".." in Path(plain).parts:
@@ -57,9 +57,7 @@ def scenario_path(name: str) -> Path | None:
 
 @lru_cache(maxsize=256)  # asked for each figure of each candidate of a sweep
 def without_folder(origin: str) -> str:
-    """Return a shipped scenario's file as it is called everywhere, wherever plan is installed.
-
-    Other names stay as they are.
+    """Return the path of a shipped scenario relative to the package; other names are unchanged.
 
     Examples
     --------
@@ -80,14 +78,13 @@ def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
     name_or_path : str
         Such as ``mine.toml``, ``../other/mine.toml`` or ``resnet50-imagenet-p4d``.
     folder : pathlib.Path
-        Where relative paths begin.
+        Folder to which paths are relative.
 
     Returns
     -------
     pathlib.Path or None
-        A file of that name comes first, then a shipped scenario. What names a folder, or
-        something in one, is returned even if nothing is there: reading it says what is wrong.
-        None for a bare name that leads nowhere.
+        A file of that name, else a shipped scenario. A path in or of a folder is returned even
+        if there is no such file: reading it reports the error. None for an unknown bare name.
     """
     path = folder / name_or_path
     if _tried(path.is_file) or _tried(path.is_fifo) or _tried(path.is_char_device):
@@ -100,14 +97,14 @@ def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
 
 
 def nearest_shipped(name: str, most: int = 3) -> list[str]:
-    """Shipped scenarios and services that a name may mean: those that begin with it come first."""
+    """Return shipped scenarios and services with a similar name, those with the prefix first."""
     every = (*scenario_names(), *service_names())
     begun = [other for other in every if name and other.startswith(name)]
     return list(dict.fromkeys((*begun, *difflib.get_close_matches(name, every, n=most))))[:most]
 
 
 def nearest_scenarios(name: str, folder: Path = Path()) -> str:
-    """Advice on a scenario that doesn't exist: the nearest files and shipped names."""
+    """Return a hint for a scenario that does not exist: the nearest files and shipped names."""
     try:
         beside = {file.stem: file.name for file in folder.iterdir() if file.suffix == ".toml"}
     except OSError:
@@ -126,7 +123,7 @@ def nearest_scenarios(name: str, folder: Path = Path()) -> str:
 
 
 def _tried(test: Callable[[], bool]) -> bool:
-    """What a test of a path says; False for what can be no path, such as one with a zero byte."""
+    """Return the result of a test of a path; False for an invalid path, as with a zero byte."""
     try:
         return test()
     except (OSError, ValueError):
@@ -138,20 +135,20 @@ _BASES = "bases"
 
 
 def set_folder() -> Path:
-    """Return the folder of the shipped sets: a TOML and a CSV file each."""
+    """Return the folder of the shipped measurement sets: a TOML and a CSV file each."""
     return _FOLDER
 
 
 def set_names() -> tuple[str, ...]:
-    """Return names of the shipped sets, sorted."""
+    """Return the names of the shipped measurement sets, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def find_set(name_or_path: str, scenario: str | None = None) -> Path | None:
-    """The TOML file of a measurement set: a file of that name, else a shipped set; None if none.
+    """Return the TOML file of a measurement set: that file, else a shipped set, else None.
 
-    The name may lack its ``.toml``, and the set's CSV file means the set, unless the TOML
-    file next to it is the `scenario` that its rows are runs of.
+    The name may lack its ``.toml``. The set's CSV file identifies the set too, unless the TOML file
+    next to it is the `scenario` of its rows.
     """
     path = Path(name_or_path)
     is_table = path.suffix == ".csv"
@@ -168,7 +165,7 @@ def find_set(name_or_path: str, scenario: str | None = None) -> Path | None:
 
 
 def nearest_sets(name: str) -> str:
-    """Advice on a set that doesn't exist."""
+    """Return a hint for a measurement set that does not exist."""
     beside = [file.name for file in Path().iterdir() if file.suffix == ".toml"]
     plain = name.removesuffix(".toml")
     close = [
@@ -181,10 +178,10 @@ def nearest_sets(name: str) -> str:
 
 
 def find_base(name: str, folder: Path) -> Path | None:
-    """Return the scenario that rows of a set in `folder` change.
+    """Return the base scenario of rows of a set in `folder`; None if it does not exist.
 
-    A file in the folder comes first, with or without ``.toml``, then the bases of the shipped
-    sets, then the shipped scenarios.
+    A file in the folder comes first, with or without ``.toml``, then the bases of the shipped sets,
+    then the shipped scenarios.
     """
     plain = name.removesuffix(".toml")
     for place in (folder, _FOLDER / _BASES):
@@ -196,7 +193,7 @@ def find_base(name: str, folder: Path) -> Path | None:
 
 
 def nearest_bases(name: str, folder: Path) -> str:
-    """Advice on a base that doesn't exist."""
+    """Return a hint for a base that does not exist."""
     plain = name.removesuffix(".toml")
     places = [*folder.glob("*.toml"), *(_FOLDER / _BASES).glob("*.toml")]
     known = [*(path.stem for path in places), *scenario_names()]

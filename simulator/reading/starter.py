@@ -1,6 +1,6 @@
-"""A first scenario of one's own as text: the keys that were answered, commented, and common others.
+"""Text of a first scenario: the keys that were answered, with comments, and other common keys.
 
-The comments are the fields' own documentation, so they say what ``plan schema`` says.
+The comments are the documentation of the fields, as in ``plan schema``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from simulator.schema.transformers import Transformer
 from simulator.units import BYTE, parse
 
 WIDTH: Final = 100
-"""Columns of the file."""
+"""Width of the file in characters."""
 _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "hardware": Hardware,
     "data": Dataset,
@@ -44,13 +44,13 @@ _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "cost": CostPlan,
 }
 _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
-"""What a first scenario computes in, the likeliest first."""
+"""Precisions of a first scenario, in order of preference."""
 _BYTES_PER_NUMBER: Final = 4
-"""A token or a column of a table, as int32 or fp32, which most tools write."""
+"""Bytes of a token or a column of a table, as int32 or fp32."""
 _HANDY_TOKENS: Final = 8192
-"""Tokens of a batch on a device, where they fit: a usual figure to begin with."""
+"""Usual number of tokens of a batch on a device."""
 HANDY: Final = parse("64 MB", BYTE)
-"""Data that a worker takes at a time [B]."""
+"""Usual amount of data in a worker's batch [B]."""
 MOST_FILES: Final = 256
 _STARTER: Final = DATA / "starter.toml"
 
@@ -63,14 +63,13 @@ def defaults(
     Parameters
     ----------
     host : Host, optional
-        The machine, where it is known: what it cannot do does not stand there.
+        The machine, if known: settings that it does not support are left out.
     model : str
-        The model that is asked for, if any. Without one, a machine that has no accelerator
-        prepares data.
+        Name of the model, if any. Without a model, a machine without accelerators prepares data.
     own_machine : bool
-        Whether a machine is described by its card, cores and RAM rather than named.
+        Whether a machine is described by its card, cores and RAM instead of named.
     sample : str
-        Size of a sample, where it is known: large files are prepared one by one.
+        Size of a sample, if known: large files are prepared one by one.
     """
     found: dict[str, str] = dict(_shipped()["defaults"])
     found |= _shipped()["own_machine"] if own_machine else {}
@@ -93,23 +92,23 @@ def _stated(found: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def own_machine() -> str:
-    """Return the profile that a machine of one's own stands on."""
+    """Return the base profile of a machine that the user describes."""
     return str(_shipped()["own_machine"]["hardware.machine"])
 
 
 def preparing_machine() -> str:
-    """Return the profile that is offered where data are only prepared."""
+    """Return the default profile of a machine that only prepares data."""
     return str(_shipped()["preparing_machine"]["hardware.machine"])
 
 
 def _no_more_workers(found: Mapping[str, str], host: Host) -> dict[str, str]:
-    """As many workers of each process as is usual, but no more than its share of the threads."""
+    """Return the usual number of workers per process, at most its share of the threads."""
     threads = max(1, int(host.cpu.threads) // host.gpu_count)
     return {"input.workers": str(min(int(found["input.workers"]), threads))}
 
 
 def _of_model(model: Model | None) -> dict[str, str]:
-    """What suits a model of tokens or of a table; nothing for others."""
+    """Return default settings for a language or recommendation model; empty for other models."""
     match model:
         case CpuOnly():
             return dict(_shipped()["table_model"])
@@ -139,13 +138,13 @@ def _of_size(sample: int) -> dict[str, str]:
 
 
 def _preparing(host: Host, sample: str) -> dict[str, str]:
-    """What suits data that are only prepared: a worker on each hardware thread."""
+    """Return default settings for data preparation: one worker per hardware thread."""
     every = {"input.workers": str(max(1, int(host.cpu.threads)))}
     return {**_shipped()["without_model"], **every, **_batch_of_files(sample)}
 
 
 def _batch_of_files(sample: str) -> dict[str, str]:
-    """How many files a worker takes at a time, where data are prepared: no more than is handy."""
+    """Return the number of files that a worker prepares at a time, at most `HANDY` bytes."""
     try:
         size = parse(sample, BYTE)
     except UnitError:
@@ -154,7 +153,7 @@ def _batch_of_files(sample: str) -> dict[str, str]:
 
 
 def _for_device(gpu: Gpu) -> dict[str, str]:
-    """Where the defaults do not suit an accelerator: its own format, its memory, its purpose."""
+    """Return the defaults that differ on an accelerator: its precision, pinned memory, purpose."""
     format_ = next((p for p in _FORMATS if p in gpu.peak or p in gpu.fallback), None)
     found = {} if format_ is None else {"train.precision": str(format_)}
     if gpu.unified_memory:
@@ -165,7 +164,7 @@ def _for_device(gpu: Gpu) -> dict[str, str]:
 
 
 def _offered(section: str) -> dict[str, Plain]:
-    """Return keys that many jobs need, commented out, with values that show their form."""
+    """Return common keys of a section with example values, which are commented out."""
     found: dict[str, Plain] = _shipped()["offered"][section]
     return found
 
@@ -176,14 +175,14 @@ def _shipped() -> dict[str, Any]:
 
 
 def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
-    """Return a scenario file.
+    """Return the text of a scenario file.
 
     Parameters
     ----------
     name, title : str
-        What the scenario is called, and what it asks.
+        Name and purpose of the scenario.
     answers : mapping of str to str
-        Dotted keys and their values, as ``--set`` takes them.
+        Dotted keys and their values, as arguments of ``--set``.
     """
     lines = [
         "# Written by plan init. Lines that begin with # are comments: what a key means, and keys",

@@ -1,9 +1,7 @@
-"""A CSV file as rows of named cells with the lines they stand on, and what can be wrong with it.
+"""A CSV file as rows of named cells with their lines, and its mistakes.
 
-The first line names the columns. Every row has as many cells as there are columns; blank lines
-are passed over; spaces around a cell don't count.
-
-Figures of a table may go by the names that people and tools give them.
+The first line names the columns. Every row has one cell per column; blank lines and spaces around a
+cell are ignored. Measured figures may have the names that people and tools use.
 """
 
 from __future__ import annotations
@@ -61,12 +59,12 @@ class Table:
 
 
 def shortened(text: str, longest: int = 60) -> str:
-    """`text`, or its beginning."""
+    """Return `text`, cut to `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
-    """The problems by line, each once; of very many the first, and how many more there are."""
+    """Return the problems by line, without duplicates, and at most `MAX_PROBLEMS` with a count."""
     every = sorted(dict.fromkeys(problems), key=lambda p: (p.origin, p.line or 0))
     if len(every) <= MAX_PROBLEMS:
         return tuple(every)
@@ -121,7 +119,7 @@ def parse_table(content: bytes, origin: str) -> Table:
 
 
 def _records(text: str, origin: str) -> list[tuple[int, list[str]]]:
-    """Line number and cells of every row that is not blank, the heading first."""
+    """Return line number and cells of every row that is not blank, starting with the heading."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
@@ -168,7 +166,7 @@ NAMES: Final = {
     "epoch": "epoch_time_s",
     "tokens/s": "tokens_per_s",
 }
-"""Figures that people see of a running job, by what they call them."""
+"""Names that people use for measured figures of a job."""
 
 
 SERVICE_NAMES: Final = {
@@ -181,11 +179,12 @@ SERVICE_NAMES: Final = {
     "tokens/s": "output_tokens_per_s",
     "output_tokens/s": "output_tokens_per_s",
 }
-"""The same of a service: means over requests, where a column does not say."""
+"""Names that people use for measured figures of a service: means over requests, unless the column
+states another statistic."""
 
 
 def figure_value(text: str, unit: Unit | None) -> float | None:
-    """Return a share in per cent, a quantity with its unit, or a plain number; None if it is none.
+    """Parse a share in per cent, a quantity with its unit, or a plain number; None if invalid.
 
     Examples
     --------

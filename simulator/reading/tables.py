@@ -1,7 +1,7 @@
-"""The reader of tables: from TOML data to the frozen dataclass that describes them.
+"""The reader of tables: conversion of TOML data to the frozen dataclass that describes it.
 
-The annotations of a dataclass say what its keys may hold (see `schema.fields`): markers, other
-dataclasses, lists, tables of equal entries, plain types. Every mistake of a table is noted.
+The annotations of a dataclass define the values of its keys (`schema.fields`): markers, other
+dataclasses, lists, tables of equal entries, plain types. Every mistake of a table is recorded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from simulator.schema.provenance import Source
 
 Reader: TypeAlias = Callable[[Any, KeyPath, "Reading"], Any]
 BROKEN: Final = object()
-"""What is read of a value with mistakes."""
+"""Result of reading a value with mistakes."""
 
 
 class FileTable(Protocol):
@@ -53,20 +53,20 @@ AnyTable = TypeVar("AnyTable", bound=FileTable)
 
 
 class MistakeKind(Enum):
-    """What a mistake is about."""
+    """Subject of a mistake."""
 
     VALUE = auto()
     KEY = auto()
-    """The name of an entry, in a table of equal entries."""
+    """Name of an entry, in a table of equal entries."""
     MISSING = auto()
     UNKNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a `path` within a table, and what is allowed.
+    """A mistake at a `path` within a table, with a hint.
 
-    `show`: the value there is part of the message.
+    `show`: the message includes the value there.
     """
 
     path: KeyPath
@@ -80,9 +80,9 @@ class Mistake:
 class TableKey:
     """A key of a table: its name, the type of its values, and its default.
 
-    `kind` is the annotation, `marker` is what reads the values (None for tables and plain types),
-    `table` describes the table that it holds, or those in a list or under names of the user's.
-    `depends`: the default depends on other keys.
+    `kind` is the annotation, `marker` reads the values (None for tables and plain types), `table`
+    describes the table that is its value, or the tables in its list or under names chosen by the
+    user. `depends`: the default depends on other keys.
     """
 
     name: str
@@ -96,23 +96,23 @@ class TableKey:
 
     @property
     def is_list(self) -> bool:
-        """Whether its values are lists."""
+        """True if its values are lists."""
         return get_origin(without_none(self.kind)) in (list, tuple)
 
     @property
     def is_switch(self) -> bool:
-        """Whether its values are true and false."""
+        """True if its values are true and false."""
         return without_none(self.kind) is bool
 
     @property
     def is_text(self) -> bool:
-        """Whether free text belongs there."""
+        """True if its values are free text."""
         return self.kind is str or _holds_text(self.kind)
 
 
 @dataclass(slots=True)
 class Reading:
-    """The mistakes found in a table, and the place where each of its keys is stated.
+    """The mistakes found in a table, and the location of each of its keys.
 
     `cited` are the sources of figures by their paths.
     """
@@ -122,18 +122,18 @@ class Reading:
     cited: dict[KeyPath, Source] = field(default_factory=dict)
 
     def refuse(self, path: KeyPath, message: str, hint: str = "") -> object:
-        """Note a mistake."""
+        """Record a mistake and return `BROKEN`."""
         self.mistakes.append(Mistake(path, message, hint))
         return BROKEN
 
     def table(self, table: type[AnyTable], data: object, path: KeyPath) -> AnyTable | object:
-        """Read a table; `BROKEN` where it has mistakes."""
+        """Read a table; return `BROKEN` if it has mistakes."""
         before = len(self.mistakes)
         values = self.values(table, data, path)
         return table(**values) if len(self.mistakes) == before else BROKEN
 
     def values(self, table: type[FileTable], data: object, path: KeyPath) -> dict[str, Any]:
-        """Read the keys of a table that are stated and sound."""
+        """Return the values of the stated keys of a table that are valid."""
         if not isinstance(data, dict):
             self.refuse(path, *getattr(table, "NOT_A_TABLE", _NOT_A_TABLE))
             return {}
@@ -177,7 +177,7 @@ _NOT_A_TABLE: Final = ("is not a table", "write it as a [section] or {key = valu
 
 
 def table_keys(table: type[FileTable]) -> Mapping[str, TableKey]:
-    """Return the keys of a table by name, in their order; they are looked at once."""
+    """Return the keys of a table by name, in their order; cached."""
     keys = _KEYS.get(table)
     if keys is None:
         keys = _KEYS[table] = _keys_of(table)
@@ -207,13 +207,13 @@ def _keys_of(table: type[FileTable]) -> Mapping[str, TableKey]:
 
 
 def key_at(table: type[FileTable], path: KeyPath) -> TableKey | None:
-    """Return the key that `path` leads to; None if there is none."""
+    """Return the key at `path`; None if there is none."""
     owner = table_at(table, path[:-1])
     return None if owner is None or not path else table_keys(owner).get(str(path[-1]))
 
 
 def table_at(table: type[FileTable], path: KeyPath) -> type[FileTable] | None:
-    """Return what describes the table at `path`, seen through lists and tables of tables."""
+    """Return the dataclass of the table at `path`, also within lists and tables of tables."""
     owner: type[FileTable] | None = table
     for depth, part in enumerate(path):
         if owner is None or isinstance(part, int):
@@ -229,7 +229,7 @@ def table_at(table: type[FileTable], path: KeyPath) -> type[FileTable] | None:
 
 
 def key_paths(table: type[FileTable], before: KeyPath = ()) -> Iterator[KeyPath]:
-    """Iterate over the paths of all keys of a table and of the tables in it."""
+    """Yield the paths of all keys of a table and of the tables in it."""
     for name, key in table_keys(table).items():
         path = (*before, name)
         yield path
@@ -273,7 +273,7 @@ def _holds_text(kind: Any) -> bool:  # noqa: ANN401 - an annotation
 
 
 def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
-    """Return what reads the values of an annotation."""
+    """Return a function that reads the values of an annotation."""
     kind = without_none(kind)
     origin, inner = get_origin(kind), get_args(kind)
     reader = _plain(kind)
@@ -308,7 +308,7 @@ def _annotated(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
 
 
 def _as_float(number: Reader) -> Reader:
-    """Return a reader that gives whole numbers as floats, for keys that formulas count with."""
+    """Return a reader that converts integers to floats, for keys used in formulas."""
 
     def read(value: object, path: KeyPath, reading: Reading) -> object:
         found = number(value, path, reading)
@@ -318,7 +318,7 @@ def _as_float(number: Reader) -> Reader:
 
 
 def _figure_of(value: Reader) -> Reader:
-    """Return a reader of the value of a figure's table, which notes the source."""
+    """Return a reader of the value of a figure's table, which records the source."""
 
     def read(data: object, path: KeyPath, reading: Reading) -> object:
         before = len(reading.mistakes)
@@ -408,7 +408,7 @@ _PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str, str]]] = {
     int: ((int,), "is not a whole number", "write it without quotes and without a point"),
     float: ((int, float), "is not a number", "write it without quotes"),
 }
-"""Plain types with the types of their values, what is wrong with others, and what to write."""
+"""Plain types with the types of their values, the message about other values, and a hint."""
 
 
 def _plain(kind: Any) -> Reader:  # noqa: ANN401 - a type, or object for any value

@@ -1,4 +1,4 @@
-"""How a model is trained, and by which software: defaults of [model], [train] and [software].
+"""Training of a model and its software: defaults of ``[model]``, ``[train]`` and ``[software]``.
 
 Frameworks differ in how they distribute a model over devices by default: their defaults are in
 ``data/software.toml``.
@@ -51,33 +51,34 @@ _ANY: Final = "any"
 class HabitTable(Citation):
     """Defaults of a framework that distributes a model over devices.
 
-    What is left out is as in most frameworks.
+    Keys that are left out are as in most frameworks.
     """
 
     framework: TextField
-    """Framework."""
+    """Name of the framework."""
     partition: Annotated[Partition, Choice(Partition)] = Partition.UNIFORM
-    """How it deals layers to stages."""
+    """Distribution of layers over stages."""
     reduce_scatter: bool = True
-    """Whether a replica gets only its part of summed gradients where the optimizer is sharded."""
+    """Whether a replica receives only its part of summed gradients if the optimizer is sharded."""
     overlap_sharded: bool = True
     """Whether it overlaps gradient exchange with the backward pass under a sharded optimizer."""
     joined_projections: bool = False
     """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
     scores_all: bool = False
-    """Whether its encoders score all positions in training, not only those that are masked."""
+    """Whether its encoders compute the logits of all positions in training, not only of masked
+    ones."""
     fuses_attention: bool = False
     """Whether attention is one kernel, independent of how the library's model was trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareFile:
-    """What software is worth on a device."""
+    """Frameworks and their defaults, from ``data/software.toml``."""
 
     frameworks: list[TextField] = field(default_factory=list)
-    """Frameworks that nothing was fitted to, which a scenario may name."""
+    """Frameworks without fitted figures that a scenario may name."""
     habit: list[HabitTable] = field(default_factory=list)
-    """Of frameworks that differ from most."""
+    """Defaults of frameworks that differ from most."""
 
 
 @cache
@@ -94,7 +95,7 @@ _USUAL: Final = HabitTable(framework=_ANY, source="most frameworks", date="2026-
 
 
 def habit(framework: str) -> HabitTable:
-    """Return how a framework distributes a model over devices by default.
+    """Return the defaults of a framework for distributing a model over devices.
 
     Examples
     --------
@@ -110,12 +111,12 @@ _SIXTEEN = (Precision.FP16, Precision.BF16)
 _ON_PYTORCH: Final = frozenset(
     {"apex", "composer", "deepspeed", "fsdp", "huggingface", "lightning", "transformers"}
 )
-"""Frameworks built on PyTorch whose names don't say so."""
+"""Frameworks built on PyTorch whose names do not say so."""
 
 
 @cached()
 def model_of(section: ModelSection | None, software: Software, named: Model | None) -> Model | None:
-    """Return the model by name or by its figures; None where only step times are known, or nothing.
+    """Return the model by name or by its figures; None for a job without a model or figures.
 
     `named` is the model that the section names, or describes by family and shape.
     """
@@ -147,7 +148,7 @@ def model_of(section: ModelSection | None, software: Software, named: Model | No
 def step_times_of(
     section: ModelSection | None, steps: tuple[StepTimeTable, ...], software: Software
 ) -> StepTimes | None:
-    """Return the user's own measurements, by rising batch size."""
+    """Return the user's measured step times, by rising batch size; None if there are none."""
     if section is None or not steps:
         return None
     steps = tuple(sorted(steps, key=lambda step: step.batch_size))
@@ -163,7 +164,7 @@ def step_times_of(
 
 @cached()
 def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
-    """Fill in the defaults of the framework."""
+    """Return the parallelism with the defaults of the framework."""
     if not stated.sources:
         return stated
     usual = habit(framework)
@@ -184,20 +185,20 @@ def train_of(
     host_threads: float,
     accumulation: int,
 ) -> Train:
-    """Return how the model is trained, with the defaults of the framework.
+    """Return the training settings with the defaults of the framework.
 
     Parameters
     ----------
     given : Train
-        What the file states.
+        The section of the file.
     software : Software
-        The framework.
+        The software, which determines defaults.
     parallelism : Parallelism
-        How the model is spread over devices.
+        Degrees of parallelism of the model.
     host_threads : float
-        Hardware threads that a training process keeps busy where nothing is stated.
+        Default number of hardware threads that a training process occupies.
     accumulation : int
-        Batches of a rank in a step.
+        Forward and backward passes per optimizer step.
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
@@ -229,9 +230,9 @@ def _overlaps(software: Software, parallelism: Parallelism) -> bool:
 
 
 def host_threads_of(gpu: Gpu | None, basis: CostBasis) -> float:
-    """Return the hardware threads that a training process keeps busy while its device works.
+    """Return the number of hardware threads that a training process occupies itself.
 
-    None where CPU times were measured with everything running.
+    0 without an accelerator, or if CPU times were measured with everything running.
     """
     if gpu is None or gpu.emulated or basis is CostBasis.VCPU:
         return 0.0
@@ -243,7 +244,7 @@ def _optimizer(mode: Mode) -> Optimizer:
 
 
 def _attending(model: Model, *, fused: bool | None) -> Model:
-    """The model with attention as the software computes it; as its own shape has it by default."""
+    """Return the model with attention fused or not; unchanged if `fused` is None."""
     if fused is None or getattr(model, "fused_attention", fused) == fused:
         return model
     return _attended(model, fused=fused)
@@ -253,9 +254,9 @@ _attended: Final = cached(most=64)(with_attention)
 
 
 def _scoring(model: Model, section: ModelSection | None, software: Software) -> Model:
-    """Return the model with scores of all positions, where the framework computes those unasked.
+    """Return the model with logits at all positions, if the framework computes them by default.
 
-    A share that the file states is of those whose scores are computed.
+    A fraction stated in the file is the share of positions with logits, and is used unchanged.
     """
     stated = section is None or section.name is None or section.scored_share is not None
     if stated or not isinstance(model, Transformer):
@@ -274,7 +275,7 @@ def _fully_scored(model: Transformer) -> Model:
 
 
 def _laid_out(model: Model, order: MemoryFormat) -> Model:
-    """Return the model with its images in that order."""
+    """Return the model with its images in the memory format `order`."""
     last = order is MemoryFormat.CHANNELS_LAST
     if not isinstance(model, ConvNet) or model.channels_last is last:
         return model
@@ -287,10 +288,10 @@ def _in_order(model: ConvNet, channels_last: bool) -> Model:  # noqa: FBT001 - p
 
 
 def memory_format(software: Software) -> MemoryFormat:
-    """Order of images in memory: as the file says, else the framework's own.
+    """Return the memory format of images: as stated, else the framework's own.
 
-    Tensors of PyTorch, and so of what is built on it, are contiguous with channels first [1]_;
-    TensorFlow, JAX and what NVIDIA ships for MXNet and Paddle keep them last.
+    PyTorch, and frameworks built on it, use channels first [1]_; TensorFlow, JAX and NVIDIA's
+    containers of MXNet and Paddle use channels last.
 
     References
     ----------
@@ -303,13 +304,13 @@ def memory_format(software: Software) -> MemoryFormat:
 
 
 def fused_attention(software: Software, named: Model | None, model: Model | None) -> bool:
-    """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
+    """Return whether attention is one kernel: as stated, else as in the model's own shape."""
     given = _stated_attention(software, named)
     return bool(getattr(model, "fused_attention", False)) if given is None else given
 
 
 def _stated_attention(software: Software, named: Model | None) -> bool | None:
-    """Whether attention runs as one kernel, where the file says so or the framework always does."""
+    """Return whether attention is one kernel if stated or fixed by the framework, else None."""
     if software.states("fused_attention"):
         return software.fused_attention
     if not isinstance(named, Transformer):
@@ -341,7 +342,7 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
 
 
 def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
-    """Yield the order of images in memory that a prediction rests on."""
+    """Yield the assumed memory format of images."""
     if file.gpu is None or file.software.states("memory_format"):
         return
     if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:
@@ -368,7 +369,7 @@ def _missing_figures(section: ModelSection, *, measured: bool) -> Iterator[Assum
 
 
 def precision_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
-    """What a device does with a precision that it lacks."""
+    """Yield the assumption about a precision that the device lacks."""
     gpu, precision = file.gpu, file.train.precision
     if gpu is None or gpu.emulated or not file.train.states("precision") or precision in gpu.peak:
         return
@@ -381,7 +382,7 @@ def precision_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
 
 
 def core_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
-    """What cores reach, where a network's time on them is computed."""
+    """Yield the assumption about the rates of cores, if a network's time on them is computed."""
     units = file.host.cpu.vector
     if file.gpu is not None or units is None or file.step_times or file.mode is Mode.PREPARE:
         return
@@ -401,7 +402,7 @@ def software_of(
     *,
     fused: bool,
 ) -> Software:
-    """Return the software with the fitted figures that hold for it; `fused`: attention is."""
+    """Return the software with its fitted figures; `fused`: whether attention is one kernel."""
     exchanged = Precision.FP32 if train.mixed_precision else Precision.BF16
     return _built(
         given,
@@ -444,17 +445,18 @@ def _built(  # noqa: PLR0913, PLR0917 - all that the figures depend on
 
 
 MAX_RATIO_DISTANCE: Final = 0.1
-"""How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
+"""Largest difference, as a logarithm, between the ratios of matrix to vector rate of cards with one
+chip."""
 
 
 @cached()
 def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
     """Return the nearest card of the same chip with measured steps, if its own has none.
 
-    Frequencies, memory and enabled units differ between such cards, so a measured step is carried
-    over as a ratio. The precision and the framework are those of the job. A model that is known by
-    its totals takes twice as long and more than those tell, so that its steps are carried over from
-    any card, in a precision of the same width.
+    Frequencies, memory and enabled units differ between such cards, so a measured step is scaled by
+    a ratio. Precision and framework are those of the job. For a model given by its totals, whose
+    steps take twice the computed time or more, any card is accepted, with a precision of the same
+    width.
     """
     if gpu is None or model is None or train.mode is not Mode.TRAIN:
         return None
@@ -479,10 +481,7 @@ def _shipped_card(name: str) -> Gpu:
 
 
 def is_sister(one: Gpu, other: Gpu) -> bool:
-    """Return true if two cards have the same chip.
-
-    One architecture, and units of the same kinds.
-    """
+    """Return whether two cards have the same chip: one architecture and the same kinds of units."""
     ratios = [_matrix(card) / card.peak.get(Precision.FP32, math.inf) for card in (one, other)]
     if one.architecture != other.architecture or not all(ratios):
         return False
@@ -495,7 +494,7 @@ def _matrix(card: Gpu) -> float:
 
 
 def _distance(one: Gpu, other: Gpu) -> float:
-    """Return the distance of two cards' data sheets, as logarithms of rates that both state."""
+    """Return the distance between two data sheets: logarithms of the rates that both state."""
     pairs = (
         (_matrix(one), _matrix(other)),
         (one.memory_bandwidth, other.memory_bandwidth),

@@ -1,7 +1,7 @@
-"""A scenario halfway: its sections as the file states them, with the profiles that they name.
+"""A scenario before defaults are filled in: its sections, and the profiles that they name.
 
-What follows from a mistake is not known: to read it raises a `BrokenKeyError`. So the rest of the
-file can still be checked, and every mistake is reported in one go.
+A value derived from a mistake is unknown: reading it raises a `BrokenKeyError`. The rest of the
+file can still be checked, and every mistake is reported at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from simulator.schema.long_run import (
     Checkpoints,
     FailuresSection,
     Interruptions,
-    SpotSection,
+    Outages,
     Terms,
 )
 from simulator.schema.machines import Hardware, Host
@@ -51,27 +51,27 @@ SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     for name, key in table_keys(ScenarioFile).items()
     if key.table is not None and name not in OF_A_SEARCH
 }
-"""What describes each section of a job, by name."""
+"""Tables that describe the sections of a job, by name."""
 LIBRARY_CHANGES: Final = ("sequence", "filled", "scored_share", "image")
 """Keys of the model's section that change the shape of a model of the library."""
 LOCAL: Final = "local"
-"""Instead of a store's name: the machine's own drives."""
+"""Name that refers to the machine's own drives instead of a store."""
 STEP_TIME: Final[KeyPath] = ("model", "step_time")
 
 
 class BrokenKeyError(Exception):
-    """A key with a mistake was read, so what follows from it is not known."""
+    """Raised when a key with a mistake is read, as values derived from it are unknown."""
 
 
 class PartialTable:
-    """A table with mistakes: its sound keys can be read, all others raise `BrokenKeyError`.
+    """A table with mistakes: its valid keys can be read, all others raise `BrokenKeyError`.
 
     Parameters
     ----------
     table : type of a frozen dataclass
         Describes the table.
     values : mapping of str to object
-        Values of the sound keys.
+        Values of the valid keys.
     broken : frozenset of str, optional
         Keys with mistakes; all keys by default.
     """
@@ -84,7 +84,7 @@ class PartialTable:
         self._broken = broken
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - values of any key
-        """Return the value of a sound key."""
+        """Return the value of a valid key."""
         if name in self._values:
             return self._values[name]
         key = table_keys(self._table).get(name)
@@ -130,7 +130,7 @@ class UnresolvedScenario:
     run: Terms | None
     failures: FailuresSection | None
     checkpoint: Checkpoints | None
-    spot: SpotSection | None
+    spot: Outages | None
     energy: EnergyPlan | None
     owned: Ownership | None
     store: StorePlan
@@ -160,12 +160,12 @@ class UnresolvedScenario:
         self._step_batch = step_batch
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse to give what was looked up and not found."""
+        """Raise a `BrokenKeyError` for a part that was looked up and not found."""
         raise BrokenKeyError(name)
 
     @cached_property
     def document(self) -> Document:
-        """All that the files and options say."""
+        """Contents of the files and options."""
         return self._document if isinstance(self._document, Document) else self._document()
 
     def problem(
@@ -175,7 +175,7 @@ class UnresolvedScenario:
         return self.document.problem(path, message, hint=hint, show=show)
 
     def problem_of(self, mistake: Mistake) -> Problem:
-        """Return a mistake that a check found as a problem of the file."""
+        """Return the problem of the file for a mistake that a check found."""
         return self.problem(mistake.path, mistake.message, hint=mistake.hint, show=mistake.show)
 
     @property
@@ -185,7 +185,7 @@ class UnresolvedScenario:
 
     @property
     def mode(self) -> Mode:
-        """What the job does."""
+        """Kind of the job."""
         return self.train.mode
 
     @property
@@ -195,7 +195,7 @@ class UnresolvedScenario:
 
     @cached_property
     def step_times(self) -> tuple[StepTimeTable, ...]:
-        """The user's measured steps; one step time is of the batch size that nothing else says."""
+        """Measured steps of the user, with `model.step_time` at its batch size."""
         model = self.model
         if model is None:
             return ()
@@ -206,7 +206,7 @@ class UnresolvedScenario:
 
     @cached_property
     def gpus(self) -> int:
-        """Accelerators used on each machine."""
+        """Number of accelerators used on each machine."""
         hardware = self.hardware
         if hardware.emulated is not None:
             return hardware.emulated
@@ -217,7 +217,7 @@ class UnresolvedScenario:
 
     @cached_property
     def gpu(self) -> Gpu | None:
-        """The accelerator used; None where none is."""
+        """The accelerator used; None without one."""
         if self.hardware.emulated is not None:
             return EMULATED
         if not self.gpu_is_known:
@@ -226,28 +226,28 @@ class UnresolvedScenario:
 
     @property
     def copies(self) -> int:
-        """Equal jobs that share the accelerators of a machine."""
+        """Number of equal jobs that share the accelerators of a machine."""
         return self.train.copies
 
     @property
     def replica(self) -> int:
-        """Accelerators of one copy of the model."""
+        """Number of accelerators of one replica of the model."""
         return self.parallelism.devices
 
     @cached_property
     def ranks(self) -> int:
-        """Replicas that train together in one job over all machines."""
+        """Number of replicas of one job over all machines."""
         devices = max(1, self.gpus // self.copies) * self.hardware.count
         return max(1, devices // self.replica)
 
     @cached_property
     def ranks_per_host(self) -> int:
-        """Replicas on one machine in all its jobs; one where a replica is larger."""
+        """Number of replicas on one machine over all its jobs; 1 if a replica is larger."""
         return max(self.copies, self.gpus // self.replica)
 
     @cached_property
     def accumulation(self) -> int:
-        """Batches of a rank in a step: as stated, else as the global batch asks for."""
+        """Forward and backward passes per step: as stated, else from the global batch size."""
         train = self.train
         if train.states("accumulation") or train.global_batch_size is None:
             return train.accumulation
@@ -255,25 +255,25 @@ class UnresolvedScenario:
 
     @property
     def learns_on_host(self) -> bool:
-        """Whether the model is one that learns on the processors."""
+        """True if the model is one that is trained on CPU cores."""
         return self.library_model is not None and self.library_model.cpu_seconds > 0.0
 
     def look_up(
         self, catalogue: Catalogue, known: dict[tuple[Any, ...], Any] | None = None
     ) -> tuple[Problem, ...]:
-        """Find the machines, stores and the model that the sections name.
+        """Look up the machines, stores and the model that the sections name.
 
         Parameters
         ----------
         catalogue : Catalogue
-            Knows the hardware profiles.
+            The hardware profiles.
         known : dict, optional
-            What was found for other scenarios, with the same catalogue; more is put in.
+            Cache of results for other scenarios with the same catalogue, which is extended.
 
         Returns
         -------
         tuple of Problem
-            One for every unknown name, and those of broken profiles.
+            One for every unknown name, and those of invalid profiles.
         """
         search = _Search(self, {} if known is None else known)
         search.find("host", "hardware.machine", catalogue.host)
@@ -291,7 +291,7 @@ class UnresolvedScenario:
         return tuple(search.problems)
 
     def _find_model(self, search: _Search) -> None:
-        """Find the model by its name in the library, or by its family and shape."""
+        """Look up the model by its name in the library, or build it by its family and shape."""
         path = ("model", "name")
         try:
             name = None if self.model is None else self.model.name
@@ -317,7 +317,7 @@ class UnresolvedScenario:
             )
 
     def _changes(self, name: str, problems: list[Problem]) -> dict[str, float]:
-        """Collect what the file changes in the shape of a library's model."""
+        """Return the changes of the file to the shape of a library model."""
         figures = _figures(name)
         changes: dict[str, float] = {}
         for key in ("fused_attention", *LIBRARY_CHANGES):
@@ -337,7 +337,7 @@ class UnresolvedScenario:
 
 @cache
 def _figures(name: str) -> tuple[str, ...]:
-    """Return the figures of the shape of a model of the library."""
+    """Return the keys of the shape of a library model."""
     return tuple(table_keys(type(read_model(name).shape)))
 
 
@@ -347,7 +347,7 @@ def _one_step(model: ModelSection, batch: int) -> tuple[StepTimeTable, ...]:
 
 
 class _Search:
-    """Looks up what keys of a scenario name, and collects what is not found."""
+    """Looks up the names in keys of a scenario, and collects those not found."""
 
     def __init__(self, file: UnresolvedScenario, known: dict[tuple[Any, ...], Any]) -> None:
         self.file = file
@@ -369,9 +369,9 @@ class _Search:
         *others: object,
         none: str = "",
     ) -> None:
-        """Set what a key names; None where it is left out, or is just `none`.
+        """Set `attribute` to the object that a key names; None if it is left out, or is `none`.
 
-        `others` are what `load` depends on but for the name.
+        `others` are the arguments of `load` other than the name.
         """
         vars(self.file).pop(attribute, None)
         try:
@@ -401,7 +401,7 @@ class _Search:
 
 
 def _other_models(name: str) -> str:
-    """Return what to write instead of a model that the library does not have."""
+    """Return a hint for a model that the library does not have."""
     close = nearest(name, model_names())
     meant = f"did you mean '{close}'? " if close and _is_of_family(name, close) else ""
     return (
@@ -412,24 +412,24 @@ def _other_models(name: str) -> str:
 
 
 def _is_of_family(name: str, known: str) -> bool:
-    """Return whether two names of models begin the same: `bert_base` and bert-large do."""
+    """Return whether two names of models begin with the same part: `bert_base`, bert-large."""
     first, other = (re.split(r"[-_. \d]", each.lower())[0] for each in (name, known))
     return nearest(first, (other,)) is not None and first[:1] == other[:1]
 
 
 def batch_of_step(document: Document) -> int | None:
-    """Return the batch size of a step time that files state; None where an option states it."""
+    """Return the batch size of a step time that files state; None if an option states it."""
     _, line = document.where(STEP_TIME)
     return None if line is None else document.batch_size
 
 
 def read_sections(document: Document) -> tuple[UnresolvedScenario, tuple[Problem, ...]]:
-    """Read every section of a scenario by itself.
+    """Read every section of a scenario separately.
 
     Returns
     -------
     UnresolvedScenario
-        Its sections with mistakes are `PartialTable`s. Nothing is looked up.
+        Its sections with mistakes are `PartialTable`s. Names are not looked up.
     tuple of Problem
         All mistakes within sections.
 
@@ -465,7 +465,7 @@ def read_sections(document: Document) -> tuple[UnresolvedScenario, tuple[Problem
 
 
 def _without(name: str, document: Document) -> object:
-    """Return a section that the file leaves out, or the sound keys of one with mistakes."""
+    """Return the default of a section that is left out, or the valid keys of one with mistakes."""
     key, table, data = table_keys(ScenarioFile)[name], SECTIONS[name], document.data.get(name)
     if name not in document.data and not key.required:
         return key.default
@@ -478,16 +478,14 @@ def _without(name: str, document: Document) -> object:
 
 
 Check: TypeAlias = Callable[..., Iterable[Mistake]]
-"""Finds mistakes that no key has by itself.
-
-Its parameters name the parts of an `UnresolvedScenario` that it reads.
-"""
+"""A function that finds mistakes involving several keys. Its parameters name the parts of an
+`UnresolvedScenario` that it reads."""
 
 
 def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Problem, ...]:
     """Return the mistakes that checks find.
 
-    A check that reads what follows from another mistake finds nothing more.
+    A check that reads a value derived from another mistake finds nothing more.
     """
     problems: list[Problem] = []
     for check in checks:
@@ -507,17 +505,17 @@ def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Pr
 
 @cache
 def parts_read(checks: tuple[Check, ...]) -> tuple[str, ...]:
-    """Return the names of the parts of a scenario that checks read, in the order of parameters."""
+    """Return the names of the parts of a scenario that checks read, in order of first use."""
     return tuple(dict.fromkeys(chain(*(inspect.signature(check).parameters for check in checks))))
 
 
 def parts_of(file: UnresolvedScenario, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return some parts of a scenario.
+    """Return the parts of a scenario with these names.
 
     Raises
     ------
     BrokenKeyError
-        If one of them follows from a mistake.
+        If one of them is derived from a mistake.
     """
     return tuple([getattr(file, name) for name in names])
 
@@ -547,7 +545,7 @@ def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
 
 
 def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
-    """Return how the machines of a job are owned; None where nothing is said of it."""
+    """Return the costs of owned machines; None if neither stated nor needed."""
     if cost.purchase is not Purchase.OWNED and owned is None:
         return None
     from simulator.reading.long_run.bills import ownership
@@ -556,7 +554,7 @@ def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
 
 
 def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
-    """Return the electricity of the machines; None where nothing is stated.
+    """Return the electricity of the machines; None if it is not stated.
 
     Raises
     ------

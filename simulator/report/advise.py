@@ -19,7 +19,7 @@ from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
-"""Significant digits of settings: differences between them are known better than each is."""
+"""Significant digits of settings, more than their accuracy, to show their differences."""
 
 
 def document(found: Advice, next_steps: Sequence[str] = ()) -> Document:

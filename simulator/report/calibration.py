@@ -23,11 +23,11 @@ from simulator.version import __version__
 
 SCHEMA: Final = 1
 MAX_TRIED: Final = 4
-"""Factors that were tried and are listed."""
+"""Maximum number of tried factors to list."""
 CLOSE: Final = 2.0
-"""Difference of two costs below which neither is much likelier."""
+"""Difference of two costs below which both factors are plausible."""
 MAX_WORST: Final = 5
-"""Rows with the largest errors that are listed."""
+"""Maximum number of rows to list, those with the largest errors."""
 _STAGES: Final = (
     ("before", "at the start"),
     ("fitted", "fitted"),
@@ -286,7 +286,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
 
 
 LITTLE: Final = 0.8
-"""Remaining share of a factor's prior deviation above which runs say little about it."""
+"""Ratio of posterior to prior deviation above which a factor is not identified."""
 _RUN_HEAD: Final = ("run", "figure", "measured", "before", "fitted")
 
 

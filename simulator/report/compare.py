@@ -75,9 +75,9 @@ from simulator.units import HOUR, MONTH
 CLOSE: Final = 0.1
 """Distance from one below which a ratio gets three digits."""
 SAME: Final = 5e-4
-"""Relative difference below which two figures read the same."""
+"""Relative difference below which two values are displayed as equal."""
 IDLE: Final = 5e-4
-"""Share of its time below which no side's use of a resource is worth a row."""
+"""Utilization below which a resource is not listed."""
 METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("tokens_per_s", "mfu"),
@@ -92,7 +92,7 @@ _REPEATS: Final = {
     "cost.usd_for_machines": "cost.usd_to_train",
     "cost.time_to_train_s": "total_time_s",
 }
-"""Metrics that only add something to another; where they add nothing, one row is enough."""
+"""Metrics that include another one; left out if both are equal."""
 _UNPRICED: Final = "purchase price unknown; set it, such as owned.capex = '$30k'"
 
 
@@ -274,7 +274,7 @@ def _said_before(metric: str, sides: Sequence[JobSide], values: Sequence[float |
         devices = [side.prediction.timing.accelerator_utilization for side in sides]
         return all(device is None for device in devices)
     if metric == "mfu":
-        # MFU is a figure of language models
+        # MFU is shown for language models only
         return all(number_at(side.prediction, "tokens_per_s") is None for side in sides)
     if metric == "cost.usd_per_step":
         return any(number_at(side.prediction, "cost.usd_to_train") for side in sides)

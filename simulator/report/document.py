@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 
 Thing = TypeVar("Thing")
 Columns: TypeAlias = Mapping[str, Callable[[Thing], Any]]
-"""Columns of a table, or keys of an object, by name: how each value is had from a thing."""
+"""Columns of a table, or keys of an object: getters of the value by name."""
 Cell: TypeAlias = str | float | int | None
 """A cell of a table: numbers are written so that they read back exactly; None: does not apply."""
 Row: TypeAlias = tuple[str, str]
@@ -112,7 +112,7 @@ class Document:
     Attributes
     ----------
     title : str
-        Name of the scenario or subject; may be empty.
+        Name of the scenario, or topic of the result; may be empty.
     question : tuple of Row
         The settings that the result is for.
     verdict : tuple of str

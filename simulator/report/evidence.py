@@ -38,9 +38,9 @@ SCHEMA: Final = 1
 ALL: Final = "all families"
 """Label of the total over a set."""
 MAX_NAMED: Final = 6
-"""Rows of one reason that are named; ``--json`` lists all."""
+"""Maximum number of rows named per reason; ``--json`` lists all."""
 MAX_GROUPS: Final = 6
-"""Groups whose constants are shown; ``--json`` lists all."""
+"""Maximum number of groups with constants shown; ``--json`` lists all."""
 NAME_WIDTH: Final = 24
 ACCURACY_WORST: Final = 10
 """Rows of each set that the accuracy document lists with their errors."""
@@ -71,7 +71,7 @@ LEGEND: Final = (
 
 
 def document(found: Validated, worst: int = 0) -> Document:
-    """Return a validation as a document, with the `worst` rows, those with the largest errors."""
+    """Return a validation as a document; it lists the `worst` rows with the largest errors."""
     rows = worst_rows(found.judged, worst)
     return Document(
         sections=(
@@ -89,7 +89,7 @@ def document(found: Validated, worst: int = 0) -> Document:
 
 def set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
     """Yield the sections of a measurement set: errors, tolerances, constants, rows left out."""
-    source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
+    source = f"{len(one.rows):,} rows. {one.source}, {one.date}"
     yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
     own = [f for f in (*found.families, *found.totals) if f.set == one.name]
     yield from section(
@@ -130,7 +130,7 @@ def _metric_text(one: MeasurementSet, metric: str) -> str:
 
 
 def cells(family: Family) -> tuple[str, ...]:
-    """Return the cells of a family under the columns `HEAD`."""
+    """Return the table row of a family of measured rows, under the head `HEAD`."""
     name = _called(family)
     name = name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}~"
     head = (name, str(family.split))
@@ -168,7 +168,7 @@ def share(value: float) -> str:
 
 
 def tolerance_rows(families: Sequence[Family]) -> Iterator[tuple[str, ...]]:
-    """Yield the error that each family reached, the allowed error, and the target."""
+    """Yield the error that each family of rows reached, the allowed error, and the target."""
     for family in families:
         for tolerance in family.tolerances:
             for level in LEVELS:
@@ -254,13 +254,13 @@ def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
 
 
 def over_texts(found: Validated) -> Iterator[str]:
-    """Yield the families that exceed their tolerance, with the excess."""
+    """Yield the families of rows that exceed their tolerance, with the excess."""
     for family in found.over:
         yield f"{family.set}, {_called(family)}, {family.metric}: {'; '.join(family.over)}"
 
 
 def _table(found: Validated) -> Table:
-    """Return a row for each family, below them the total of each set; errors as fractions."""
+    """Return a row for each family of measured rows, then the total; errors as fractions."""
     families = [
         family
         for one in found.sets
@@ -271,7 +271,7 @@ def _table(found: Validated) -> Table:
 
 
 def _score(name: str) -> Callable[[Family], Any]:
-    """Return a getter of a score of a family; it returns None for a family without rows."""
+    """Return a getter of a score of a family of rows; it returns None if the family is empty."""
     return lambda family: getattr(family.score, name, None)
 
 
@@ -326,11 +326,11 @@ _SET: Final[Columns[MeasurementSet]] = {
     "title": lambda one: one.title,
     "rows": lambda one: len(one.rows),
     "metrics": lambda one: list(one.metrics),
-    "split": lambda one: str(one.split_rule),
+    "split": lambda one: str(one.split),
     "baseline": lambda one: str(one.baseline),
-    "source": lambda one: one.source.reference,
-    "date": lambda one: one.source.date,
-    "verified": lambda one: one.source.verified,
+    "source": lambda one: one.source,
+    "date": lambda one: one.date,
+    "verified": lambda one: one.verified,
 }
 _ROW: Final[Columns[Judged]] = {
     "id": lambda one: one.id,
@@ -518,7 +518,7 @@ def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
 
 
 def _set_page(found: Validated, one: MeasurementSet) -> str:
-    source = f"{one.source.reference}, {one.source.date}"
+    source = f"{one.source}, {one.date}"
     parts = [f"### {one.name}\n", f"{escaped(one.title)}. {len(one.rows):,} rows.\n"]
     parts.append(f"Source: {escaped(source)}.\n")
     for metric in one.metrics:

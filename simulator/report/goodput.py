@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = 1
 DIGITS: Final = 3
 COMPARED: Final = (0.5, 0.9)
-"""Quantiles by which ways to buy are compared."""
+"""Quantiles by which purchase options are compared."""
 MIN_SHARE: Final = 0.0005
 """Share of the time below which a part is not shown."""
 

@@ -28,7 +28,7 @@ LEGEND: Final = f"{SHAKY} unverified: estimated, or derived from other figures"
 
 Index: TypeAlias = Mapping[str, Figure]
 Column: TypeAlias = tuple[str, str, Callable[[Index], str]]
-"""Heading, alignment, and the cell made of a profile's figures by key."""
+"""Head, alignment, and a function from a profile's values by key to the cell."""
 
 
 def _at(*keys: str, otherwise: str = NOTHING) -> Callable[[Index], str]:
@@ -98,7 +98,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "instance": _MACHINE,
     }
 )
-"""What a list shows of each kind of profile, after the name."""
+"""Columns of the list of each kind of profile, after the name."""
 
 
 def kind_of(thing: Profile) -> str:
@@ -123,7 +123,7 @@ LISTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "instance": _MACHINE_FIGURES,
     }
 )
-"""Figures by which profiles of a kind are compared."""
+"""Main keys of each kind of profile."""
 
 
 def list_document(things: Sequence[Profile]) -> Document:

@@ -54,7 +54,7 @@ def bill_called(scenario: Scenario) -> str:
 
 
 def price_called(scenario: Scenario) -> str:
-    """Return the label of the hourly cost of all machines: rent, or the cost of owning them."""
+    """Return the label of the hourly cost of all machines: ``rent``, or ``to own``."""
     return "to own" if scenario.cost.purchase is Purchase.OWNED else "rent"
 
 
@@ -158,7 +158,7 @@ METRICS_CALLED: Final = {
     "run.usd.p50": "bill with failures (50%)",
     "run.usd.p90": "bill with failures (90%)",
 }
-"""Labels of metrics; other metrics go by their own name."""
+"""Labels of metrics; other metrics are labelled by name."""
 _SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})
 
 
@@ -179,7 +179,7 @@ _RATHER: Final = {
     (Rate.START, Grade.COMPUTED): "rough estimate",
     (Rate.STEP, Grade.COMPUTED): "effects not modeled",
 }
-"""Labels of pairs that say more than those of the grade alone."""
+"""Labels of pairs of rate and grade that replace the grade's label."""
 
 
 def settings_called(settings: Mapping[str, object]) -> str:
@@ -231,7 +231,7 @@ _SETTINGS: Final = {
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }
-"""Settings in words, by key."""
+"""Descriptions of settings by key, with a placeholder for the value."""
 _NAMED: Final = (".machine", ".gpu", ".storage")
 
 
@@ -411,4 +411,4 @@ SERVICE_FIGURES: Final[Mapping[str, ServiceFigure]] = {
     "energy.kwh_per_thousand_requests": ServiceFigure("energy of 1,000 requests", KILOWATT_HOURS),
     "energy.kg_co2e_per_thousand_requests": ServiceFigure("emissions of 1,000 requests", KILOGRAM),
 }
-"""Figures of services by dotted path, in the order of tables."""
+"""Metrics of services by dotted path, in the order of tables."""

@@ -17,10 +17,10 @@ from simulator.schema.training import Mode, Sharding
 from simulator.units import SECOND, show
 
 _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
-"""A machine that is rented with accelerators put into it."""
+"""Pattern of a machine that is rented with attached accelerators."""
 _PLAIN: Final = re.compile(r"[A-Za-z][\w.-]*")
 SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
-"""Clouds by the names that both our profiles and SkyPilot give them."""
+"""Clouds with the same name in profiles and in SkyPilot."""
 
 
 PROGRAM: Final = "train.py"

@@ -1,4 +1,4 @@
-"""Documents and tables as Markdown."""
+"""Rendering of documents and tables as Markdown."""
 
 from __future__ import annotations
 
@@ -107,4 +107,4 @@ def escaped(text: str) -> str:
 
 
 _MARKUP: Final = re.compile(r"[\\|<*`]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""What Markdown reads as markup; an underscore inside a word is none."""
+"""Pattern of Markdown markup; an underscore inside a word is not markup."""

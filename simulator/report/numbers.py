@@ -34,16 +34,16 @@ from simulator.units import (
 )
 
 WIDE: Final = 1.3
-"""Upper over lower end of an 80% interval from which on two digits say all that is known."""
+"""Ratio of the ends of an 80% interval from which two digits suffice."""
 _COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
 
 INTERVAL: Final = "80% interval"
-"""What brackets behind a figure hold; said at the first one of a report."""
+"""Name of the intervals in parentheses, stated with the first one in a report."""
 UNBOUNDED: Final = "unbounded"
 _SUREST: Final = 0.99
 HALF_PERCENT: Final = 0.005
 GUESSES: Final = "rests on unverified figures: "
-"""Begin of the warning that repeats which assumptions are unverified."""
+"""Start of the warning that lists unverified assumptions."""
 
 
 def significant(number: float, digits: int) -> str:
@@ -209,7 +209,7 @@ WIDE_AXIS: Final = 30.0
 
 
 _UNPREFIXED: Final = (TOKEN_PER_SECOND,)
-"""Units that no prefix is put before."""
+"""Units without prefixes."""
 _COUNTS: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""))
 
 

@@ -41,10 +41,10 @@ COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#e69f00", "#56b4e9", "#000000", "#8c8c8c"),
 )
-"""Distinguishable by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
+"""Colours for colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
 MARKERS: Final = "osD^vP*X"
 ORDERED: Final = "cividis"
-"""Colours for amounts; as good in grey and for colour-blind people."""
+"""Colour map for amounts, also legible in grey and for colour-blind people."""
 FORMATS: Final = ("png", "svg", "pdf")
 DOTS_PER_INCH: Final = 150.0
 
@@ -273,9 +273,9 @@ def tornado_figure(found: Sensitivity) -> Figure:
 
 SWEEP_SIZE: Final = (7.0, 5.0)
 MOST_LABELS: Final = 24
-"""Ticks of a heat map's side that are all named; of more, every second, third, ..."""
+"""Maximum number of labelled ticks on a side of a heat map."""
 MOST_GROUPS: Final = 8
-"""Values of a key that get a colour each."""
+"""Maximum number of values of a key with a colour each."""
 
 _UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
@@ -489,7 +489,7 @@ BAND: Final = 0.1
 """Half-width of the shaded band around a perfect prediction, as a share."""
 _MARGIN: Final = 1.3
 PANEL_SIZE: Final = (6.0, 5.2)
-"""Of one pair of axes [inch]."""
+"""Width and height of one pair of axes [inch]."""
 _NARROW_AXIS: Final = 100.0
 """Ratio of the ends of a logarithmic axis below which more than powers of ten are named."""
 SUBDIVIDED: Final = (1.0, 2.0, 5.0)
@@ -605,7 +605,7 @@ def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None
             axis.set_major_locator(
                 LogLocator(subs=SUBDIVIDED if high < _NARROW_AXIS * low else (1.0,))
             )
-            # matplotlib's own labels of a log axis are formulas, which stay unread here
+            # matplotlib's default labels of a log axis are math text, which is not parsed here
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
         low, high = low / _MARGIN, high * _MARGIN
@@ -640,7 +640,7 @@ def dots_of(judged: Sequence[Judged]) -> Dots:
 
 
 MAX_PANELS: Final = 4
-"""Metrics that get a panel: those that most rows have."""
+"""Maximum number of panels, for the most frequent metrics."""
 
 
 def validation_figure(found: Validated) -> Figure:

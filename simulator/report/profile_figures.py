@@ -39,9 +39,9 @@ from simulator.units import (
 )
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
-"""What a profile describes."""
+"""Any type of profile."""
 Section: TypeAlias = Profile | CpuPool | VectorUnits | Network | Charges | Burst
-"""A profile or a part of one whose figures are listed one by one."""
+"""A profile, or a part whose values are listed one by one."""
 
 _GIB: Final = parse("1 GiB", BYTE)
 _DIGITS: Final = MappingProxyType({USD_PER_SECOND: 6, USD_PER_BYTE_SECOND: 6})
@@ -137,7 +137,7 @@ def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
 def _several(
     key: str, values: tuple[object, ...], unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    """Yield curves, prices and tiers of prices one by one, other values as one list."""
+    """Yield curves, prices and tiers of prices one by one, and other values as one list."""
     if any(isinstance(value, Price) for value in values):
         yield from _prices(tuple(value for value in values if isinstance(value, Price)))
         return

@@ -73,23 +73,23 @@ SCHEMA: Final = 1
 DIGITS: Final = 3
 BUYING: Final = "Rent or buy"
 MAX_FRONT: Final = 8
-"""Points of the front that are shown; its ends are always among them."""
+"""Maximum number of points of the front to show, including its ends."""
 LOST: Final = "Why the others lost (the best of each accelerator)"
 MAX_ALTERNATIVES: Final = 12
 MAX_WARNING: Final = 150
-"""Letters of a warning; `plan simulate` prints all of it."""
+"""Maximum length of a warning; `plan simulate` prints it in full."""
 MAX_NAMED: Final = 3
-"""Others that are named where several may be best."""
+"""Maximum number of other choices to name."""
 LIKELY: Final = 0.5
 """Probability from which on a choice is called best rather than tied."""
 MIN_PROBABILITY: Final = 0.005
-"""Probability that does not read as 0%."""
+"""Minimum probability to list, so that it is not displayed as 0%."""
 OTHER_BATCH: Final = 1.5
-"""Ratio of the samples per step from which on a warning says so."""
+"""Ratio of samples per step from which a warning is given."""
 WHOLE_DOLLARS: Final = 10.0
 """Amount from which on cents are left out [$]."""
 BEYOND: Final = "*"
-"""Mark of choices unlike anything measured."""
+"""Mark of choices without similar measurements."""
 UNMEASURED: Final = "nothing similar was measured"
 ON_THE_BILL: Final = (
     "the cost covers machines and storage (space, requests, traffic) during the run, as far as "
@@ -104,7 +104,7 @@ _MEASURES: Final = (
 _HIDDEN: Final = frozenset(
     {"hardware.machine", "hardware.count", "input.measured_on", "remote.machine", "remote.count"}
 )
-"""Settings that the name of the hardware holds, or that change nothing."""
+"""Settings that are part of the hardware's name, or have no effect."""
 _BREAKS: Final = {
     "gpu_memory_margin": "may not fit into GPU memory with the margin",
     "ram_margin": "may not fit into RAM with the margin",
@@ -299,7 +299,7 @@ def part_texts(answer: Recommendation) -> list[str]:
 
 
 def looked_text(answer: Recommendation) -> str:
-    """Describe the number of candidates, and of those predicted."""
+    """Describe the number of candidates, and the number of predicted candidates."""
     stored = ", all from the store" * answer.from_store
     could = f"{answer.predicted:,} predicted (those that could be best{stored})"
     return f"{answer.looked_at:,} candidates; {could}"
@@ -406,7 +406,7 @@ def idea_texts(answer: Recommendation) -> list[str]:
         parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
         away = choice.settings.get("remote.storage")
         parts += [f"remote.storage = {away}"] if away else []
-        # fixed settings that the remedy changes; their cost has a section of its own
+        # fixed settings that the change overrides; their cost has its own section
         parts += [
             f"changes your {key} = {answer.goal.pins[key]}"
             for key in answer.against.get(choice.index, ())

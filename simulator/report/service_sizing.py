@@ -29,7 +29,7 @@ from simulator.studies.service_sizing import Choice, Need, Refused, ServiceChoic
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
 MAX_ROWS: Final = 10
-"""Choices, candidates and reasons that are listed."""
+"""Maximum number of choices, candidates and reasons to list."""
 
 
 def document(found: ServiceChoices, typed: str = "") -> Document:

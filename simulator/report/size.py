@@ -22,7 +22,7 @@ CENT: Final = 0.01
 """Smallest price that is shown [$]."""
 WORKERS: Final = "input.workers"
 MIN_STEPS: Final = 10.0
-"""Steps per epoch below which a row is warned of."""
+"""Number of steps per epoch below which a warning is given."""
 _SMALLEST: Final = {
     Resource.CPU: "CPU",
     Resource.RAM: "RAM",
@@ -95,7 +95,7 @@ def _others(found: SizeAnswer) -> list[tuple[str, str]]:
 
 
 def _cheapest(offers: Sequence[Offer]) -> Offer | None:
-    """Return the first offer; None if its price is unknown, as then all prices are."""
+    """Return the first offer; None if there is no offer or no price is known."""
     best = offers[0] if offers else None
     return None if best is None or best.per_month is best.per_second is None else best
 

@@ -21,7 +21,7 @@ from simulator.version import __version__
 
 SCHEMA: Final = 1
 MAX_REASONS: Final = 3
-"""Reasons for rejections that are listed; the rest are counted."""
+"""Maximum number of reasons for rejections to list; others are counted."""
 MAIN_METRICS: Final = (
     *("total_time_s", "cost.usd_to_train", "throughput_samples_per_s"),
     *("accelerator_utilization", "bottleneck"),
@@ -235,7 +235,7 @@ _TOKENS: Final = {
     "saturation.headroom": "headroom",
     "cost.usd_per_million_output_tokens": "1M out",
 }
-"""Headings of figures of variants that a table shows: of services that write tokens."""
+"""Column heads of metrics of variants, for services that generate tokens."""
 _BATCHES: Final = {
     "end_to_end_s.p50": "latency p50",
     "end_to_end_s.p99": "latency p99",
@@ -245,7 +245,7 @@ _BATCHES: Final = {
     "utilization.accelerator": "busy",
     "cost.usd_per_thousand_requests": "1,000 req",
 }
-"""Those of models that answer in one pass."""
+"""Column heads of metrics of variants, for models that answer in one pass."""
 
 
 def _variants(found: Sequence[Outcome]) -> Document:
@@ -255,7 +255,7 @@ def _variants(found: Sequence[Outcome]) -> Document:
         for one in found
         if one.reason
     )
-    # Those of services are numbers only.
+    # Metrics of services are numbers only.
     figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
     of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)
     heads = _TOKENS if of_tokens else _BATCHES

@@ -23,10 +23,10 @@ from simulator.report.document import (
 )
 
 WIDTH: Final = 100
-"""Columns of a report."""
+"""Width of a report [columns]."""
 INDENT: Final = "  "
 BAR: Final = 40
-"""Columns of a full bar."""
+"""Width of a full bar [columns]."""
 NARROWEST_BAR: Final = 6
 _BESIDE_BAR: Final = 22
 """Columns that the value and the share of a bar take, with the gaps."""
@@ -69,7 +69,7 @@ def item_lines(item: Item, width: int = WIDTH, label: int | None = None) -> list
         case Bars():
             return _bars(item, width, label)
         case Code() | Notes():
-            if isinstance(item, Code):  # a command that is copied has to work
+            if isinstance(item, Code):  # not wrapped, so that a copied command works
                 return [printable(line) for line in item.lines]
             return [line for text in item.texts for line in _kept(text, width)]
         case Actions():

@@ -97,7 +97,7 @@ def _tree(found: LeftOut) -> dict[str, Any]:
 
 
 def _table(found: LeftOut) -> Table:
-    """Return a row for each family and metric; errors as fractions."""
+    """Return a row for each family of measured rows and metric; errors as fractions."""
     keys = tuple(_object(found.families[0])) if found.families else ("set",)
     rows = tuple(tuple(_object(one).values()) for one in found.families)
     return Table(head=keys, rows=rows)
@@ -157,7 +157,7 @@ def _speedup_cells(kind: tuple[str, str, str], own: Sequence[Speedup]) -> tuple[
 
 
 def _worst(found: LeftOut) -> list[Judged]:
-    """Return the largest errors, one for each family and metric."""
+    """Return the largest errors, one for each family of rows and metric."""
     worst: dict[tuple[str, str, str], Judged] = {}
     for one in sorted(found.judged, key=lambda one: -abs(one.error)):
         worst.setdefault((one.set, one.family, one.metric), one)

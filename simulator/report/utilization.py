@@ -17,7 +17,7 @@ from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
 
 _P95: Final = 95.0
 _UNEVEN: Final = 0.05
-"""Spread between devices from which on each is listed, as a share of the whole."""
+"""Difference of utilization between devices from which each device is listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,12 @@ _PREDICTED: Final[Mapping[Quantity, Callable[[Prediction], float | None]]] = {
     Quantity.CPU_BUSY: _cpu,
     Quantity.HOST_MEMORY_SHARE: _host_memory_share,
 }
-"""What of a prediction says the same; others are not predicted."""
+"""Getters of the predicted value of a quantity; other quantities are not predicted."""
 
 _PEAKS: Final = frozenset(
     {Quantity.DEVICE_MEMORY, Quantity.DEVICE_MEMORY_SHARE, Quantity.HOST_MEMORY_SHARE}
 )
-"""What counts by its peak: it has to fit."""
+"""Quantities compared by their peak, as it has to fit."""
 _UNITS: Final = {
     Quantity.DEVICE_MEMORY: BYTE,
     Quantity.POWER: WATT,

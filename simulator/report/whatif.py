@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 SCHEMA: Final = 1
 DIGITS: Final = 3
 ROUGH: Final = 2
-"""Significant digits of what is predicted of a change, where `DIGITS` are those of an input."""
+"""Significant digits of predicted values; `DIGITS` are those of inputs."""
 ROUNDING: Final = 1e-9
-"""Share of a bill that sums of floats may be off by."""
+"""Relative rounding error of a total cost."""
 _STEP: Final = "step_time_s.mean"
 _RATE: Final = "throughput_samples_per_s"
 _TOTAL: Final = "total_time_s"
@@ -59,7 +59,7 @@ _ENOUGH: Final = (
     "simulate, the CPU work at the full speed of the GPUs; in plan size cpu, the least with at "
     "most 5% loss of speed."
 )
-"""The three definitions of enough, each with a figure of its own."""
+"""Note on the three definitions of enough, which differ in value."""
 
 
 def document(
@@ -173,7 +173,7 @@ def _signed(share: float | None) -> str:
         return "-"
     change = 100.0 * share
     places = 0 if abs(change) >= 9.95 else 1  # noqa: PLR2004 - rounding edge
-    # Adding zero makes what rounds to minus zero a zero, with the sign of a number above it.
+    # Adding zero turns minus zero into plus zero.
     near = round(change, places) + 0.0
     return f"{near:+.{places}f}%" if near else "0%"
 

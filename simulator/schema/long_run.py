@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from simulator.schema.fields import (
+    DERIVED,
+    REQUIRED,
     Choice,
     CountField,
     CountOrZeroField,
@@ -102,27 +104,6 @@ class Failures:
     lemons: Lemons | None = None
     spares: Spares | None = None
     least_machines: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outages:
-    """Periods in which all spot machines of a job are available, each with the outage after it.
-
-    Pairs are drawn with equal probability, or follow each other `in_order` as in a recorded trace,
-    which keeps good and bad days together [s]. `notice` is the time between the warning and the
-    interruption. With `fallback` the job continues on on-demand machines during an outage, and
-    returns to spot machines as soon as they are available; otherwise it waits. The pairs are
-    divided evenly among `zones`; a simulated run stays in one zone, and the next run uses the next
-    zone. For generated periods, `others` are those of zones with the same means.
-    """
-
-    up: tuple[Seconds, ...]
-    down: tuple[Seconds, ...]
-    notice: Seconds
-    in_order: bool = False
-    fallback: bool = False
-    zones: int = 1
-    others: Outages | None = None
 
 
 class Target(StrEnum):
@@ -260,24 +241,37 @@ class FailuresSection(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpotSection(Section):
-    """Spot capacity: when all machines of the job are available, and outages."""
+class Outages(Section):
+    """Spot capacity: when all machines of the job are available, and outages.
+
+    `up` are periods in which all spot machines of a job are available, `down` the outage after
+    each. Pairs are drawn with equal probability, or follow each other `in_order` as in a recorded
+    trace, which keeps good and bad days together [s]. The pairs are divided evenly among `zones`; a
+    simulated run stays in one zone, and the next run uses the next zone. For generated periods,
+    `others` are those of zones with the same means.
+    """
 
     trace: TextField | None = None
-    """A CSV file of recorded availability to replay: columns hours and available (1 or 0)."""
+    """A CSV file of recorded availability: columns hours and available (1 or 0); replayed."""
     mean_up: TimeField | None = None
-    """Mean time with all machines available."""
+    """Mean time with machines."""
     mean_down: TimeField | None = None
     """Mean length of an outage."""
     variation: VariationField = 2.0
     """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
-    """Time between the warning and the loss of machines."""
+    """Warning before machines go."""
     fallback: bool = False
-    """Whether the job continues on on-demand machines during an outage, and returns to spot
-    machines as soon as they are available, each time with a restart; by default it waits."""
-    source: TextField
-    """Source of these numbers."""
+    """While no spot machine can be had the job goes on with machines bought on demand, and back to
+    spot machines as soon as they are there, each time with a restart; it waits by default."""
+    source: TextField = field(default="", metadata=REQUIRED)
+    """Who says so."""
+
+    up: tuple[Seconds, ...] = field(default=(), metadata=DERIVED)
+    down: tuple[Seconds, ...] = field(default=(), metadata=DERIVED)
+    in_order: bool = field(default=False, metadata=DERIVED)
+    zones: int = field(default=1, metadata=DERIVED)
+    others: Outages | None = field(default=None, metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

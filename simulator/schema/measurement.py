@@ -15,10 +15,20 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
-from simulator.schema.provenance import Source
+from simulator.schema.fields import (
+    DERIVED,
+    REQUIRED,
+    Choice,
+    NumberField,
+    NumberOrZeroField,
+    Text,
+    TextField,
+)
+from simulator.schema.training import ServiceMode
+
+NameField = Annotated[str, Text(longest=100)]
 
 
 class Split(StrEnum):
@@ -158,35 +168,81 @@ class Baseline(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissTable:
+    """A family of rows whose predictions are known to be inaccurate."""
+
+    family: TextField
+    """Name of the family."""
+    metric: TextField
+    """The measured metric."""
+    why: TextField
+    """Reason, as far as known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet:
-    """Rows measured in one way, and the rules by which predictions of them are judged.
+    """A measurement set: rows of a CSV file, their description, and how predictions are judged."""
 
-    `metrics` are the measured columns that are scored, most important first. `configuration` names
-    the labels that make a configuration, whose rows stay together in a split. `group_by` names
-    those that make a group with its own anchors, to which the parameters in `fit` are fitted before
-    the group's other rows are predicted. `absolute` lists metrics whose error is a difference (a
-    share such as accelerator utilization), not a fraction of the measured value. `regime` is the
-    label with the regimes of a row: errors are shown for each as well. `submitter` names the labels
-    of the submitter of a group, for predicting a group from the constants of others only. `misses`
-    are the reasons of large errors, by family and metric. `serves`: its rows are runs of services,
-    not of jobs.
-    """
-
-    name: str
-    title: str
-    source: Source
-    rows: tuple[Row, ...]
-    metrics: tuple[str, ...]
-    split_rule: str
-    configuration: tuple[str, ...] = ()
-    group_by: tuple[str, ...] = ()
-    anchor: str = ""
+    name: NameField
+    """Short name of the set."""
+    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
+    """serve: rows are runs of services, and so are their bases; jobs by default."""
+    title: TextField = field(default="", metadata=REQUIRED)
+    """One line on the measurement."""
+    data: TextField = field(default="", metadata=REQUIRED)
+    """The CSV file in the same folder that holds the rows."""
+    source: TextField
+    """Author of the measurement, and where it was published."""
+    date: TextField
+    """Date of the measurement: a date, a month, a year, or undated."""
+    metrics: tuple[TextField, ...]
+    """The measured metrics that are judged, most important first, such as step_time_s.mean."""
+    verified: bool = True
+    """Whether the figures were read or measured, not guessed."""
+    note: TextField = ""
+    """Conditions of the measurement."""
+    base: TextField | None = None
+    """Default base scenario of rows."""
+    family: TextField | None = None
+    """Default family of rows; the set's name by default."""
+    absolute: tuple[TextField, ...] = ()
+    """Metrics whose error is a difference, such as accelerator_utilization."""
+    split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
+    """Rule for rows that are for testing only: given (by each row), configuration (hash), or
+    test."""
+    configuration: tuple[TextField, ...] = ()
+    """Columns that identify a configuration, whose rows stay together in a split."""
+    group_by: tuple[TextField, ...] = ()
+    """Columns that identify a group, which has its own anchors."""
+    anchor: TextField = ""
+    """Description of the row that is the anchor of a group."""
     fit: tuple[Parameter, ...] = ()
-    tolerances: tuple[Tolerance, ...] = ()
-    baseline: Baseline = Baseline.CONSTANT
-    baseline_by: tuple[str, ...] = ()
-    absolute: tuple[str, ...] = ()
-    regime: str = ""
-    submitter: tuple[str, ...] = ()
-    misses: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    serves: bool = False
+    """Constants fitted to each group's anchors."""
+    regime: TextField = ""
+    """Column with the regimes of a row, separated by "; "; errors are shown for each."""
+    maker: tuple[TextField, ...] = ()
+    """Columns that identify who measured a group, or its system; plan validate --unseen predicts
+    its rows with the constants of the others."""
+    miss: tuple[MissTable, ...] = ()
+    """Families whose predictions are known to be inaccurate, with the reason."""
+    baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
+    """Naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
+    baseline_by: tuple[TextField, ...] = ()
+    """Labels with separate constants of the baseline."""
+    tolerance: tuple[Tolerance, ...] = ()
+    """Largest errors of families."""
+    notes: Mapping[str, object] = field(default_factory=dict)
+    """Further notes, which are ignored."""
+
+    rows: tuple[Row, ...] = field(default=(), metadata=DERIVED)
+    """The rows of the CSV file."""
+
+    @property
+    def serves(self) -> bool:
+        """True if its rows are runs of services, not of jobs."""
+        return self.mode is not None
+
+    @property
+    def misses(self) -> Mapping[tuple[str, str], str]:
+        """Reasons why predictions are far off, by family and metric."""
+        return {(one.family, one.metric): one.why for one in self.miss}

@@ -184,9 +184,9 @@ def _logs(
     there = [math.log(kind.value(text)) for text in texts]
     if not parameter.pace:
         return np.array(there)
-    submitters = {row.key(found.submitter) for row in found.rows}
+    submitters = {row.key(found.maker) for row in found.rows}
     paces = {one: dict(_paces(found, parameter.pace, one)) for one in submitters}
-    own = paces[row.key(found.submitter)]
+    own = paces[row.key(found.maker)]
     slower = [_slower(own, paces[submitter]) for submitter, _ in others]
     return np.array([log + more for log, more in zip(there, slower, strict=True)])
 
@@ -200,11 +200,11 @@ def _paces(
     found: MeasurementSet, pace: str, submitter: Submitter
 ) -> Iterator[tuple[Submitter, float]]:
     """Yield the log of the key `pace` on a submitter's rows, by the rest of the configuration."""
-    rest = tuple(name for name in found.configuration if name not in found.submitter)
+    rest = tuple(name for name in found.configuration if name not in found.maker)
     kind: Key = numeric_key(pace)
     for row in found.rows:
         stated = dict(override.split("=", 1) for override in row.overrides).get(pace)
-        if stated is not None and row.key(found.submitter) == submitter:
+        if stated is not None and row.key(found.maker) == submitter:
             yield row.key(rest), math.log(kind.value(stated))
 
 
@@ -427,7 +427,7 @@ def _resting(found: MeasurementSet) -> str:
     """Return the reason why no measurements of a set can be left out; empty if they can."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
-    if not found.fit or found.submitter:
+    if not found.fit or found.maker:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)
     return f"{keys} of each {', '.join(found.group_by)}, fitted to {found.anchor}"
@@ -438,7 +438,7 @@ def _rows(found: MeasurementSet) -> Iterator[Row]:
 
 
 def _by(found: MeasurementSet, row: Row) -> str:
-    if found.submitter:
+    if found.maker:
         return CARRIED_CONSTANTS
     return REFITTED_KERNELS if siblings(row.labels.get(SERIES, "")) else AS_SHIPPED
 
@@ -451,7 +451,7 @@ def _case(
 ) -> Case:
     """Return the arguments to predict a row as if its series had not been measured."""
     bare = case_of(found, row, {}, profiles)
-    if found.submitter:
+    if found.maker:
         return _elsewhere(bare, found, row, constants)
     series = row.labels.get(SERIES, "")
     return replace(bare, unseen=series) if siblings(series) else bare
@@ -462,11 +462,11 @@ def _elsewhere(
 ) -> Case:
     """Return the case with average constants fitted to the groups of other submitters."""
     submitters = {
-        (found.name, one.key(found.group_by)): one.key(found.submitter)
+        (found.name, one.key(found.group_by)): one.key(found.maker)
         for one in found.rows
         if not one.excluded
     }
-    own = row.key(found.submitter)
+    own = row.key(found.maker)
     others = [
         (submitter, dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()

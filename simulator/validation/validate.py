@@ -294,7 +294,7 @@ def _family(  # noqa: PLR0913, PLR0917 - rows, and what they are judged by
 
 def _tolerances(found: MeasurementSet, family: str, metric: str) -> Sequence[Tolerance]:
     """Return the tolerances of a family: its own if there are any, else those of all families."""
-    about = [t for t in found.tolerances if t.metric == metric]
+    about = [t for t in found.tolerance if t.metric == metric]
     own = [t for t in about if t.family == family]
     general = [t for t in about if not t.family] if family != EVERY_FAMILY else []
     return own or general

@@ -61,6 +61,6 @@ def test_a_section_has_every_metric_and_family(sections: dict[str, str], name: s
         assert f"`{metric}`" in text
     for family in {row.family for row in found.rows}:
         assert re.search(rf"^\| {re.escape(family[:20])}", text, re.MULTILINE), family
-    assert ("| family | metric | error |" in text) == bool(found.tolerances)
+    assert ("| family | metric | error |" in text) == bool(found.tolerance)
     assert f"{len(found.rows):,} rows" in text
     assert f"| {' | '.join(WORST_HEAD[1:])} |" in text

@@ -104,7 +104,7 @@ def test_html_escapes_what_users_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     one = steps()
     nasty = '<img src=x onerror="alert(1)">$x$&'
     rows = tuple(replace(row, family=nasty, excluded=row.excluded and nasty) for row in one.rows)
-    text = as_html(validated(monkeypatch, replace(one, rows=rows, title=nasty, tolerances=())))
+    text = as_html(validated(monkeypatch, replace(one, rows=rows, title=nasty, tolerance=())))
     page = Loads()
     page.feed(text)
     assert "img" not in page.tags

@@ -6,8 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
-from simulator.schema.provenance import Source
+from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split, SplitRule
 
 BASE = "cpu-starved-p4d"
 STEP = "step_time_s.mean"
@@ -65,10 +64,11 @@ def made_up(
     given: dict[str, object] = {
         "name": "made-up",
         "title": "A made-up set",
-        "source": Source(reference="made up", date="2026-11-21"),
+        "source": "made up",
+        "date": "2026-11-21",
         "rows": tuple(rows),
         "metrics": (STEP,),
-        "split_rule": "given",
+        "split": SplitRule.GIVEN,
         "configuration": ("workers",),
     }
     return MeasurementSet(**{**given, **changes})  # type: ignore[arg-type] # fields by name
@@ -77,4 +77,4 @@ def made_up(
 def with_measured(row: Row, value: float, **changes: object) -> Row:
     """The row with this step time."""
     fields = {name: getattr(row, name) for name in row.__slots__}
-    return Row(**{**fields, "measured": {STEP: value}, **changes})  # type: ignore[arg-type] # fields by name
+    return Row(**{**fields, "measured": {STEP: value}, **changes})

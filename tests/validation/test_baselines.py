@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split
-from simulator.schema.provenance import Source
+from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split, SplitRule
 from simulator.validation.features import Features
 from simulator.validation.scores import Seen, baseline, is_speed
 
@@ -15,10 +14,11 @@ STEP, RATE = "step_time_s.mean", "throughput_samples_per_s"
 SET = MeasurementSet(
     name="made up",
     title="made up",
-    source=Source(reference="made up", date="2026-11"),
+    source="made up",
+    date="2026-11",
     rows=(),
     metrics=(STEP,),
-    split_rule="given",
+    split=SplitRule.GIVEN,
     group_by=("machine",),
     baseline_by=("machine",),
 )

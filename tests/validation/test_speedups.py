@@ -7,8 +7,7 @@ from typing import Final
 import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.measurement import MeasurementSet, Row, Split
-from simulator.schema.provenance import Source
+from simulator.schema.measurement import MeasurementSet, Row, Split, SplitRule
 from simulator.validation.scores import Judged, Point
 from simulator.validation.unseen import speedups
 
@@ -47,10 +46,11 @@ def test_pairs_differ_in_the_accelerator_alone(rows: tuple[Row, ...]) -> None:
     found = MeasurementSet(
         name="made up",
         title="",
-        source=Source(reference="none", date="undated"),
+        source="none",
+        date="undated",
         rows=rows,
         metrics=("step_time_s.mean",),
-        split_rule="test",
+        split=SplitRule.TEST,
     )
     judged = [
         Judged(

@@ -91,8 +91,8 @@ def test_fit_rows_are_never_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tolerance_of_its_own_replaces_the_general_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said of a family holds instead of what is said of all."""
     one = steps()
-    own = replace(one.tolerances[0], family="large", mean=0.2)
-    assert validated(monkeypatch, replace(one, tolerances=(*one.tolerances, own))).over == ()
+    own = replace(one.tolerance[0], family="large", mean=0.2)
+    assert validated(monkeypatch, replace(one, tolerance=(*one.tolerance, own))).over == ()
 
 
 def test_a_row_that_cannot_be_predicted_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

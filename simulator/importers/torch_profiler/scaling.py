@@ -44,21 +44,21 @@ from simulator.importers.torch_profiler.trace_file import (
 from simulator.units import BytesPerSecond, Seconds
 
 _INSTANT: Final = units.parse("2 us", units.SECOND)
-"""Within which one thing follows another."""
+"""Tolerance of comparisons of times."""
 _SAME_TIME: Final = units.parse("10 us", units.SECOND)
-"""After the end of what it waited for, within which work begins."""
+"""Maximum time from the end of a dependency to the start of the work that waited for it."""
 _BLOCKED: Final = units.parse("100 us", units.SECOND)
 _TIMES_USUAL: Final = 10.0
 _MIN_LINKED_SHARE: Final = 0.95
-"""Share of work whose launch has to be known."""
+"""Minimum share of device work with a known launch."""
 _LATENCY: Final = units.parse("20 us", units.SECOND)
-"""The longest an idle device is taken to need to begin what was launched."""
+"""Maximum time from a launch to its start on an idle device."""
 _MAX_RECENT: Final = 256
-"""Pieces of work among which the last one to end is looked for."""
+"""Number of the latest work items among which the last to end is searched."""
 _MAX_SPEEDUP: Final = 5.0
-"""Percentile of the times from launch to start that counts as that of an idle device."""
+"""Percentile of the times from launch to start taken as the time of an idle device."""
 _LOOK_BACK: Final = 8
-"""Pieces of work on another stream among which the one awaited is looked for."""
+"""Number of the latest work items of another stream searched for a dependency."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Replay:
         `growth` scales the bytes copied to the device. Data waits are excluded.
         """
         starts, ends = self._run([duration(work.event) for work in self.works])
-        # The last one is the first of the step after: where the window ends.
+        # The last work is the first of the next step, where the window ends.
         span = (starts[self.first], starts[-1])
         pieces = [
             (work.event.kind, start, end)
@@ -155,7 +155,7 @@ def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
     begins_at = next((e for e in ordered if e.start <= of.start), None)
     if ends_at is None or begins_at is None:
         return None
-    # What is launched after the first work of the next step belongs to that one.
+    # Work launched after the first work of the next step belongs to that step.
     inside = ordered[: ordered.index(ends_at)]
     whole = [*inside, ends_at]
     works = _linked(whole, of, names)
@@ -223,7 +223,7 @@ def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds,
         indices.setdefault(work.event.correlation, []).append(index)
     begin, end = works[0].launch, works[-1].launch
     recorded = trace.of(Kind.LAUNCH, Kind.WAIT)
-    # A launch that is recorded twice launches its work once: the last record says when.
+    # A launch may be recorded twice; the last record has the time of the launch.
     last = {e.correlation: e for e in recorded}
     calls = [
         e

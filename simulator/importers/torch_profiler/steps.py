@@ -39,13 +39,13 @@ _VIEWS: Final = re.compile(
     r"aten::_?(as_strided|view|t|transpose|detach|expand|select|slice|unsqueeze|squeeze|reshape"
     r"|permute|narrow|alias|empty|empty_like|empty_strided|resolve_conj|resolve_neg|numpy_T)_?(_unsafe)?$"
 )
-"""Operators that touch no values."""
+"""Operators that only create views of tensors."""
 _HALF: Final = 0.5
-"""Share of an operator's time below which most of it is that of others it calls."""
+"""Share of self time below which an operator mostly calls others."""
 
 
 Key = tuple[str, Kind, bool]
-"""Name and kind of an operator, and whether its time grows with the batch."""
+"""Name and kind of an operator, and True if its time grows with the batch size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ _NAMED: Final = {
 }
 _MAX_NAME_WIDTH: Final = 44
 _MIN_SHOWN: Final = units.parse("1 ns", units.SECOND)
-"""Shorter parts are rounding."""
+"""Time below which a part is a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ def _sections(known: Sequence[Column], parameters: float, extends: str) -> Itera
     first = known[0]
     yield "[model]"
     copied = first.spent.to_device_bytes / (first.batch or 1)
-    # A scenario that is built on says these itself, by name or by figures.
+    # The extended scenario sets these keys, by model name or by value.
     mark = "# " if extends else ""
     if parameters:
         yield f"{mark}parameters = {parameters:.0f}  # values reduced over all ranks in a step"
@@ -273,9 +273,9 @@ def _cut(name: str) -> str:
 
 
 _EMPTY: Final = units.parse("5 us", units.SECOND)
-"""The most that a kernel is taken to need however little it does; own choice."""
+"""Maximum of the fixed time of a kernel; own choice."""
 _MAX_REPLAY_ERROR: Final = 0.05
-"""How far a replay of the trace as it is may be from its own time."""
+"""Relative error of a replay of the unmodified trace above which a warning is given."""
 
 
 def _check(paths: Sequence[Path], request: Request) -> None:

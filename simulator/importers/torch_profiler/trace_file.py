@@ -107,7 +107,7 @@ _MICROSECOND: Final = units.parse("1 us", units.SECOND)
 _GIGABYTE: Final = units.parse("1 GB", units.BYTE)
 _RATE_TOLERANCE: Final = 0.1
 _MIN_COPY: Final = 20.0 * _MICROSECOND
-"""Copies from which on rate, size and time are held against each other [s]."""
+"""Duration of a copy from which its rate, size and time are compared [s]."""
 _LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*__next__")
 _STEP: Final = re.compile(r"ProfilerStep#(\d+)")
 _UPDATE: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
@@ -131,7 +131,7 @@ class Kind(Enum):
 
 
 DEVICE: Final = (Kind.KERNEL, Kind.COLLECTIVE, Kind.TO_DEVICE, Kind.TO_HOST)
-"""What a device does; copies within it and fills count as kernels."""
+"""Kinds of device events; copies within the device and fills count as kernels."""
 
 _HOST_CATEGORIES: Final = frozenset({"user_annotation", "cpu_op", "operator"})
 _RUNTIME: Final = frozenset(
@@ -186,7 +186,7 @@ class Trace:
 
 
 _LEFT_OUT: Final[dict[str, Any]] = {}
-"""All events that do not count, as one object: most of a large trace."""
+"""Shared object for all ignored events, which are most of a large trace."""
 
 
 def _only_counted(value: dict[str, Any]) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def _trace(origin: str, events: list[Event], left_out: int, top: Mapping[str, An
     kept, warnings = _of_one_device(events)
     first = min(event.start for event in kept)
     for event in kept:
-        # Subtracted before it is scaled: the time of day leaves few digits for the rest.
+        # Subtracted before scaling, as large absolute times leave few digits for differences.
         event.start = (event.start - first) * _MICROSECOND
     by_kind: dict[Kind, list[Event]] = {}
     for event in sorted(kept, key=lambda event: event.start):
@@ -325,7 +325,7 @@ def _trace(origin: str, events: list[Event], left_out: int, top: Mapping[str, An
 
 
 def _of_one_device(events: list[Event]) -> tuple[list[Event], tuple[str, ...]]:
-    """Return the events without those of devices other than the busiest, and warnings."""
+    """Return the host events and the events of the busiest device, and warnings."""
     busy: dict[str, float] = {}
     for event in events:
         if event.kind in DEVICE:
@@ -358,7 +358,7 @@ _NAMES: Final = (
     ("sendrecv", re.compile(r"send|recv", re.IGNORECASE)),
     ("reduce", re.compile(r"reduce", re.IGNORECASE)),
 )
-"""Operation: how libraries and versions write it; the first that fits."""
+"""Patterns of the names of collectives in libraries and versions; the first match counts."""
 _ELEMENT: Final[Mapping[str, float]] = {
     "double": 8.0,
     "long": 8.0,

@@ -38,7 +38,6 @@ from simulator.schema.long_run import (
     Outages,
     Restart,
     Spares,
-    SpotSection,
     Terms,
 )
 from simulator.schema.machines import Host
@@ -107,11 +106,10 @@ def made_up(up: Seconds, down: Seconds, variation: float) -> Outages:
     others = Outages(
         up=tuple(time for zone, _ in zones for time in zone),
         down=tuple(time for _, zone in zones for time in zone),
-        notice=0.0,
         in_order=True,
         zones=len(zones),
     )
-    return Outages(up=there, down=gone, notice=0.0, in_order=True, others=others)
+    return Outages(up=there, down=gone, in_order=True, others=others)
 
 
 def _days(variation: float, tendency: float, random: np.random.Generator) -> Pairs:
@@ -175,7 +173,7 @@ def read_trace(path: Path) -> Outages:
         raise InputError(
             (table.about("available", "has no period with machines followed by one without"),)
         )
-    return Outages(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
+    return Outages(up=tuple(up[:pairs]), down=tuple(down[:pairs]), in_order=True)
 
 
 def _period(table: Table, line: Line) -> tuple[bool, Seconds]:
@@ -322,7 +320,7 @@ def interruptions_of(
     """
     failing, wrong = examine(FailuresSection, document, at=("failures",))
     saving, more = examine(Checkpoints, document, at=("checkpoint",))
-    taken, worse = examine(SpotSection, document, at=("spot",))
+    taken, worse = examine(Outages, document, at=("spot",))
     asked, worst = examine(Terms, document, at=("run",))
     names, found = ("failures", "checkpoint", "spot", "run"), (wrong, more, worse, worst)
     given = [name for name in names if document.value((name,))]
@@ -502,7 +500,7 @@ def _cluster(document: Document, name: str) -> PublishedCluster:
     return found
 
 
-def _outages(document: Document, section: SpotSection) -> Outages:
+def _outages(document: Document, section: Outages) -> Outages:
     if section.trace is not None:
         given = section.mean_up is not None or section.mean_down is not None
         if given:
@@ -510,11 +508,20 @@ def _outages(document: Document, section: SpotSection) -> Outages:
             raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
         origin = Path(document.where(("spot", "trace"))[0])
         folder = origin.parent if origin.suffix == ".toml" else Path()
-        return replace(
-            read_trace(folder / section.trace), notice=section.notice, fallback=section.fallback
-        )
+        return _replayed(section, read_trace(folder / section.trace))
     if section.mean_up is None or section.mean_down is None:
         message, hint = "is missing", "say mean_up and mean_down, or trace"
         raise InputError((document.problem(("spot", "mean_up"), message, hint=hint, show=False),))
-    found = made_up(section.mean_up, section.mean_down, section.variation)
-    return replace(found, notice=section.notice, fallback=section.fallback)
+    return _replayed(section, made_up(section.mean_up, section.mean_down, section.variation))
+
+
+def _replayed(section: Outages, times: Outages) -> Outages:
+    """Return the section with the times of a trace, recorded or generated."""
+    return replace(
+        section,
+        up=times.up,
+        down=times.down,
+        in_order=times.in_order,
+        zones=times.zones,
+        others=times.others,
+    )

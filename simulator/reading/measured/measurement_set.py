@@ -28,7 +28,6 @@ from simulator.reading.measured.rows import (
     SPREAD,
     Context,
     Heading,
-    SetFile,
     all_keys,
     described_by,
     rows_of,
@@ -67,7 +66,6 @@ from simulator.schema.measurement import (
     SplitRule,
     Tolerance,
 )
-from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import ServiceMode
 from simulator.units import Unit
@@ -165,7 +163,7 @@ def _words(*, serves: bool) -> _Words:
     return _Words(ServiceFile, sections, _MACHINES, SERVICE_NAMES, ServiceMode.SERVE)
 
 
-def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFile, Table]:
+def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[MeasurementSet, Table]:
     """Read a table of runs of a `scenario` as a set, with its columns renamed to those of a set.
 
     With `serves` the runs are those of a service.
@@ -187,7 +185,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
         raise InputError(capped(problems))
     keys = [c for c in table.columns if "." in c and not c.startswith((MEASURED, SPREAD))]
     metrics = [c.removeprefix(MEASURED) for c in table.columns if c.startswith(MEASURED)]
-    file = SetFile(
+    file = MeasurementSet(
         name=path.stem[:100],
         title=f"runs of {scenario}",
         data=path.name,
@@ -325,7 +323,7 @@ def _runs(path: Path, scenario: str | None) -> MeasurementSet:
     problems = [*heading.problems(), *wrong]
     if problems:
         raise InputError(capped(problems))
-    return _converted(file, rows)
+    return replace(file, rows=rows)
 
 
 def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet:
@@ -342,7 +340,7 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
 
     `table_of` reads the table by its name.
     """
-    file = check(SetFile, document)
+    file = check(MeasurementSet, document)
     table = table_of(file.data)
     heading = Heading(table, described_by(file))
     problems = [*heading.problems(), *_file_problems(document, file, heading)]
@@ -353,10 +351,10 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
     problems = [*wrong, *_family_problems(document, file, families)]
     if problems:
         raise InputError(capped(problems))
-    return _converted(file, rows)
+    return replace(file, rows=rows)
 
 
-def _file_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
+def _file_problems(document: Document, file: MeasurementSet, heading: Heading) -> Iterator[Problem]:
     """Yield mistakes in the columns and keys that the TOML file names."""
     yield from _name_problems(document, file, heading)
     if file.split is SplitRule.CONFIGURATION and not file.configuration:
@@ -366,7 +364,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
         hint = "mark the rows that constants are fitted to, in a column anchor"
         yield document.problem(("fit",), "has no anchors to fit to", hint=hint, show=False)
     labels = heading.labels
-    if file.regime is not None and file.regime not in labels:
+    if file.regime and file.regime not in labels:
         hint = nearest_hint(file.regime, labels)
         yield document.problem(("regime",), "is not a label of the table", hint=hint)
     for i, table in enumerate(file.fit):
@@ -375,7 +373,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
         yield from _tolerance_problems(document, i, tolerance, file, heading)
 
 
-def _name_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
+def _name_problems(document: Document, file: MeasurementSet, heading: Heading) -> Iterator[Problem]:
     """Yield metrics without a measured column, and columns that the table lacks."""
     if not file.metrics:
         yield document.problem(("metrics",), "is empty", hint="name what is judged", show=False)
@@ -414,7 +412,7 @@ def _fit_problems(document: Document, number: int, table: Parameter) -> Iterator
 
 
 def _tolerance_problems(
-    document: Document, number: int, table: Tolerance, file: SetFile, heading: Heading
+    document: Document, number: int, table: Tolerance, file: MeasurementSet, heading: Heading
 ) -> Iterator[Problem]:
     place = ("tolerance", number)
     wrong = [metric for metric in file.metrics if metric not in heading.measured]
@@ -426,38 +424,15 @@ def _tolerance_problems(
         yield document.problem(place, "allows nothing", hint=hint, show=False)
 
 
-def _family_problems(document: Document, file: SetFile, families: set[str]) -> Iterator[Problem]:
+def _family_problems(
+    document: Document, file: MeasurementSet, families: set[str]
+) -> Iterator[Problem]:
     for i, table in enumerate(file.tolerance):
         if table.family not in ("", "*", *families):
             hint = nearest_hint(table.family, sorted(families))
             yield document.problem(
                 ("tolerance", i, "family"), "is not a family of the set", hint=hint
             )
-
-
-def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
-    return MeasurementSet(
-        name=file.name,
-        title=file.title,
-        source=Source(
-            reference=file.source, date=file.date, verified=file.verified, note=file.note or ""
-        ),
-        rows=rows,
-        metrics=file.metrics,
-        split_rule=file.split,
-        configuration=file.configuration,
-        group_by=file.group_by,
-        anchor=file.anchor or "",
-        fit=file.fit,
-        tolerances=file.tolerance,
-        baseline=file.baseline,
-        baseline_by=file.baseline_by,
-        absolute=file.absolute,
-        regime=file.regime or "",
-        submitter=file.maker,
-        misses={(one.family, one.metric): one.why for one in file.miss},
-        serves=file.mode is not None,
-    )
 
 
 Plain: TypeAlias = str | float

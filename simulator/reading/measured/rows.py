@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
@@ -21,94 +21,17 @@ from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.schema.fields import (
-    Choice,
-    Text,
-    TextField,
     nearest,
     nearest_hint,
 )
 from simulator.schema.measurement import (
-    Baseline,
-    Parameter,
+    MeasurementSet,
     Row,
     Split,
     SplitRule,
-    Tolerance,
     held_out,
 )
-from simulator.schema.training import ServiceMode
 from simulator.units import Unit
-
-NameField = Annotated[str, Text(longest=100)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissTable:
-    """A family of rows whose predictions are known to be inaccurate."""
-
-    family: TextField
-    """Name of the family."""
-    metric: TextField
-    """The measured metric."""
-    why: TextField
-    """Reason, as far as known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFile:
-    """A measurement set: rows of a CSV file, their description, and how predictions are judged."""
-
-    name: NameField
-    """Short name of the set."""
-    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
-    """serve: rows are runs of services, and so are their bases; jobs by default."""
-    title: TextField
-    """One line on the measurement."""
-    data: TextField
-    """The CSV file in the same folder that holds the rows."""
-    source: TextField
-    """Author of the measurement, and where it was published."""
-    date: TextField
-    """Date of the measurement: a date, a month, a year, or undated."""
-    metrics: tuple[TextField, ...]
-    """The measured metrics that are judged, most important first, such as step_time_s.mean."""
-    verified: bool = True
-    """Whether the figures were read or measured, not guessed."""
-    note: TextField | None = None
-    """Conditions of the measurement."""
-    base: TextField | None = None
-    """Default base scenario of rows."""
-    family: TextField | None = None
-    """Default family of rows; the set's name by default."""
-    absolute: tuple[TextField, ...] = ()
-    """Metrics whose error is a difference, such as accelerator_utilization."""
-    split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
-    """Rule for rows that are for testing only: given (by each row), configuration (hash), or
-    test."""
-    configuration: tuple[TextField, ...] = ()
-    """Columns that identify a configuration, whose rows stay together in a split."""
-    group_by: tuple[TextField, ...] = ()
-    """Columns that identify a group, which has its own anchors."""
-    anchor: TextField | None = None
-    """Description of the row that is the anchor of a group."""
-    fit: tuple[Parameter, ...] = ()
-    """Constants fitted to each group's anchors."""
-    regime: TextField | None = None
-    """Column with the regimes of a row, separated by "; "; errors are shown for each."""
-    maker: tuple[TextField, ...] = ()
-    """Columns that identify who measured a group, or its system; plan validate --unseen predicts
-    its rows with the constants of the others."""
-    miss: tuple[MissTable, ...] = ()
-    """Families whose predictions are known to be inaccurate, with the reason."""
-    baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
-    """Naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
-    baseline_by: tuple[TextField, ...] = ()
-    """Labels with separate constants of the baseline."""
-    tolerance: tuple[Tolerance, ...] = ()
-    """Largest errors of families."""
-    notes: dict[str, Any] = field(default_factory=dict)
-    """Further notes, which are ignored."""
-
 
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
 """Columns without a dot that have a meaning; the others are labels."""
@@ -132,12 +55,12 @@ _MOST: Final = 5e14
 class Context:
     """The file of a set, its table, and the folder of both."""
 
-    file: SetFile
+    file: MeasurementSet
     table: Table
     folder: Path
 
 
-def described_by(file: SetFile) -> type[FileTable]:
+def described_by(file: MeasurementSet) -> type[FileTable]:
     """Return the table that describes the scenario files of a set's rows: jobs or services."""
     if file.mode is None:
         return ScenarioFile
@@ -275,7 +198,7 @@ def _is_count(key: str, cell: str, whole: str, file: type[FileTable]) -> bool:
     return sound and bool(_value_problems(key, cell, file))
 
 
-def _judged(row: Row, file: SetFile) -> bool:
+def _judged(row: Row, file: MeasurementSet) -> bool:
     return any(metric in row.measured for metric in file.metrics)
 
 
@@ -345,7 +268,7 @@ def _is_below(path: str, key: str) -> bool:
     return path.startswith((f"{key}.", f"{key}["))
 
 
-def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]:
+def _word_problems(table: Table, line: Line, file: MeasurementSet) -> Iterator[Problem]:
     splits = tuple(split.value for split in Split)
     split, anchor = line.cells.get("split", ""), line.cells.get("anchor", "")
     if split and split not in splits:
@@ -361,7 +284,7 @@ def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]
 
 
 def _numbers(
-    table: Table, line: Line, heading: Heading, file: SetFile
+    table: Table, line: Line, heading: Heading, file: MeasurementSet
 ) -> tuple[dict[str, float], list[Problem]]:
     """Return the measured and spread figures of a row by column, and problems with the others."""
     numbers: dict[str, float] = {}

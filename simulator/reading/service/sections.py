@@ -56,7 +56,7 @@ class ServiceHardware:
     machine: TextField
     """Name of a machine's profile, such as node/hgx-h100-80gb or instance/aws/g6.xlarge."""
     count: CountField = 1
-    """How many equal machines."""
+    """Number of equal machines."""
     gpu: TextField | None = None
     """What if it had this accelerator instead of each of its own, such as gpu/l4."""
     gpus: CountField | None = None
@@ -84,12 +84,12 @@ class InputsSection(Section):
     store: TextField
     """Name of a store's profile, such as s3 or fsx-lustre-scratch2."""
     bytes: ByteField
-    """What is read for a request: a document, a picture."""
+    """Size of the input of a request: a document, a picture."""
     readers: CountField = 16
-    """Requests that each machine reads at a time."""
+    """Requests that each machine reads concurrently."""
     answers: ByteOrZeroField | None = None
-    """What is written back to the store for an answer, by the same readers: by default the text of
-    its tokens, and nothing where a model answers in one pass."""
+    """Size of the answer written back to the store by the same readers; by default the text of its
+    tokens, and 0 for a model that answers in one pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,29 +97,29 @@ class LoadSection:
     """The requests that reach the service."""
 
     arrivals: Annotated[Arrivals, Choice(Arrivals)]
-    """How they come: closed, poisson, gamma, even, daily, cameras, at-once or trace."""
+    """Kind of arrivals: closed, poisson, gamma, even, daily, cameras, at-once or trace."""
     rate: RateField | None = None
-    """Requests a second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
+    """Requests per second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
     ones."""
     users: CountField | None = None
-    """Number of people who use it, instead of a rate (with `per_user`), or of the clients of a
-    closed loop (with `think`)."""
+    """Number of users, instead of a rate (with `per_user`), or number of clients of a closed loop
+    (with `think`)."""
     per_user: RateField | None = None
-    """Requests of each user, such as 20 /day, or 30 /hour at the busiest hour; spread over time as
-    the arrivals are, over the whole day where they are daily."""
+    """Requests of each user, such as 20 /day, or 30 /hour at the busiest hour; spread over time
+    according to the arrivals, over the whole day if they are daily."""
     cameras: CountField | None = None
-    """How many cameras (or other sources) send pictures at equal gaps."""
+    """Number of cameras (or other sources) that send pictures at equal intervals."""
     frame_rate: RateField | None = None
-    """Pictures a second of each camera, such as 10 /s."""
+    """Pictures per second of each camera, such as 10 /s."""
     curve: list[NumberOrZeroField] | None = None
-    """The rate of daily arrivals over its peak, evenly spaced over the period and joined by
-    straight lines; an office's day by default."""
+    """Rate of daily arrivals over its peak, at evenly spaced times of the period, interpolated
+    linearly; by default an office's day."""
     period: TimeField | None = None
-    """What daily arrivals repeat after: 24 h by default."""
+    """Period of daily arrivals; 24 h by default."""
     burstiness: NumberField | None = None
     """Shape of gamma arrivals: 1 is poisson, less is burstier."""
     concurrency: CountField | None = None
-    """Clients of a closed loop, each with one request under way."""
+    """Clients of a closed loop, each with one outstanding request."""
     think: TimeOrZeroField = 0.0
     """Time between an answer and the client's next request."""
     trace: TextField | None = None
@@ -132,38 +132,38 @@ class LoadSection:
     output: Lengths | None = None
     """Lengths of answers."""
     inputs: InputsSection | None = None
-    """A store that at-once requests are read from while others are answered; by default they are
-    there."""
+    """A store from which at-once requests are read while others are answered; by default requests
+    contain their inputs."""
     request_bytes: ByteOrZeroField | None = None
-    """What a client sends for a request, over the machine's network: a picture, a prompt; four
-    bytes for each token by default, or what a model takes in that answers in one pass."""
+    """Size of a request on the machine's network: a picture, a prompt; four bytes per token by
+    default, or the input size of a model that answers in one pass."""
     answer_bytes: ByteOrZeroField | None = None
-    """What it gets back: by default 300 bytes for each token, streamed, or 1 kB."""
+    """Size of an answer on the network; by default 300 bytes per token, streamed, or 1 kB."""
     requests: CountField | None = None
-    """How many are simulated, first and last counted; by default as many as a steady state needs,
-    ten for each client of a closed loop, one period of daily arrivals and all of a trace."""
+    """Number of simulated requests, including the first and last; by default enough for a steady
+    state, ten per client of a closed loop, one period of daily arrivals and all of a trace."""
     shared_prefix: CountOrZeroField = 0
-    """Tokens that all prompts begin with, kept in the engine's cache."""
+    """Number of equal first tokens of all prompts, which are in the engine's cache."""
     prefix_hit_rate: ShareOrZeroField = 0.0
-    """Share of the other tokens of prompts that are found in the engine's cache, as engines report
-    it: turns of a conversation, documents asked about again."""
+    """Share of the other tokens of prompts that are in the engine's cache, as engines report it:
+    conversations, documents used again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceGoal:
-    """Choices of plan recommend, which finds the cheapest machines within the limits."""
+    """Search space of plan recommend, which finds the cheapest machines within the limits."""
 
     machines: list[TextField] = field(default_factory=list)
     """Machines by name or pattern, such as instance/aws/g6*; that of the service by default."""
     tensor: list[DegreeField] = field(default_factory=lambda: [1, 2, 4, 8])
-    """Accelerators of a replica; those larger than a machine are passed over."""
+    """Accelerators of a replica; numbers above those of a machine are ignored."""
     weights: list[PrecisionField] = field(default_factory=list)
     """Number formats of the weights; that of the service by default."""
     purchase: list[PurchaseField] = field(default_factory=list)
     """Ways to buy the machines, such as on-demand and owned; that of the service by default."""
     prefill: list[CountOrZeroField] = field(default_factory=list)
-    """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
-    service has by default."""
+    """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; by default as in the
+    service."""
     deadline: TimeField | None = None
     """Time within which all requests of a bulk job are answered, such as 8 h; the limit of
     slo.end_to_end by default."""
@@ -171,10 +171,10 @@ class ServiceGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFile:
-    """One service: machines, a model, an engine, the requests, their limits."""
+    """A service: machines, a model, an engine, the requests, their limits."""
 
     mode: Annotated[ServiceMode, Choice(ServiceMode)]
-    """What the file describes: serve."""
+    """Kind of the file: serve."""
     hardware: ServiceHardware
     """The machines."""
     model: ServiceModel
@@ -184,63 +184,63 @@ class ServiceFile:
     name: TextField | None = None
     """Short name of the service; the file's name by default."""
     title: TextField | None = None
-    """One line that says what it asks."""
+    """One line on the purpose of the service."""
     extends: TextField | None = None
     """Another service, by file (relative to this one) or shipped name, that this one changes."""
     serving: Serving | None = None
     """The engine and its settings."""
     calibration: ServiceFactors | None = None
-    """What plan calibrate found of the service; by default it is as other services are."""
+    """Factors that plan calibrate fitted to the service; by default 1, as for other services."""
     slo: Slo | None = None
-    """What requests must keep; nothing by default."""
+    """Limits that requests must meet; none by default."""
     cost: CostPlan | None = None
-    """How the bill is counted."""
+    """Rules of the bill."""
     owned: Ownership | None = None
-    """What machines cost that are bought, with cost.purchase = "owned"."""
+    """Costs of owned machines, with cost.purchase = "owned"."""
     energy: EnergyPlan | None = None
-    """Where the electricity comes from; with it, plan tells what answers emit."""
+    """Source of the electricity; with it, plan reports the emissions of answers."""
     goal: ServiceGoal | None = None
-    """What plan recommend chooses among; a single prediction ignores it."""
+    """Search space of plan recommend; a single prediction ignores it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDeviceTable:
-    """Defaults on accelerators of at least so much memory."""
+    """Defaults on accelerators with at least this memory."""
 
     memory: ByteOrZeroField
-    """From this memory on; the last entry that applies counts."""
+    """Smallest memory to which they apply; the last entry that applies is used."""
     max_batched_tokens: CountField
     """Most tokens of an iteration."""
     max_sequences: CountField
     """Most requests at once."""
     memory_fraction: PositiveShareField | None = None
-    """Replaces the version's."""
+    """Replaces the share of the version."""
     excepted: TextField | None = None
     """Part of an accelerator's name to which the entry doesn't apply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineVersionTable:
-    """Defaults of a version and those after it."""
+    """Defaults from this version on."""
 
     since: TextField
-    """The first version they hold for."""
+    """First version to which they apply."""
     memory_fraction: PositiveShareField
     """Share of the memory that the engine takes."""
     graphs_inside: bool
-    """Whether graphs lie within that share."""
+    """Whether recorded graphs are within that share."""
     graph_memory: ByteOrZeroField
-    """What graphs take."""
+    """Memory of recorded graphs."""
     batching: Annotated[Batching, Choice(Batching)] | None = None
-    """Replaces the engine's."""
+    """Replaces that of the engine."""
     chunked_prefill: bool | None = None
-    """Replaces the engine's."""
+    """Replaces that of the engine."""
     released: TextField | None = None
-    """When, as year and month; the version of a run that states its date alone."""
+    """Release as year and month, for runs that state only a date."""
     note: TextField
-    """Where this stands."""
+    """Source of the defaults."""
     device: list[EngineDeviceTable]
-    """By memory, least first."""
+    """Defaults by memory, smallest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,32 +248,32 @@ class EngineFile:
     """A file of data/serving: the rules of an engine and the defaults of its versions."""
 
     name: TextField
-    """Of the engine."""
+    """Name of the engine."""
     batching: Annotated[Batching, Choice(Batching)]
-    """What an iteration holds."""
+    """Content of an iteration."""
     admission: Annotated[Admission, Choice(Admission)]
-    """What must fit before a request starts."""
+    """Tokens that must fit before a request starts."""
     chunked_prefill: bool
-    """Whether prompts may be cut."""
+    """Whether a prompt may be split over iterations."""
     cores: bool = False
-    """Whether it runs on the cores of machines without accelerators, too."""
+    """Whether it also runs on the cores of machines without accelerators."""
     groups_share_limits: bool = False
-    """Whether limits of tokens and requests are those of all attention groups together."""
+    """Whether limits of tokens and requests are for all attention groups together."""
     fraction_of: Annotated[MemoryBase, Choice(MemoryBase)]
-    """What the memory fraction is a fraction of."""
+    """Memory to which the memory fraction refers."""
     activations_inside: bool
-    """Whether activations lie within the fraction."""
+    """Whether activations are within that fraction."""
     block_tokens: CountField
     """Tokens of a block."""
     narrow_cache: PrecisionField = Precision.BF16
-    """Number format of keys and values where weights have 8 bit or fewer and nothing is said."""
+    """Default number format of the KV cache if weights have 8 bit or fewer."""
     source: TextField
-    """Who says so."""
+    """Source of the rules."""
     date: TextField
-    """When."""
+    """Date of the source."""
     verified: bool = True
     """Whether all of it was read there."""
     newest: TextField
-    """The newest version whose rules were looked at."""
+    """Newest version whose rules were examined."""
     version: list[EngineVersionTable]
-    """Oldest first."""
+    """Defaults by version, oldest first."""

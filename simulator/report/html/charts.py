@@ -21,7 +21,7 @@ from simulator.studies.search.outcome import Outcome, Status
 from simulator.units import BYTE, SECOND, Bytes, Seconds, Unit, show
 
 ROOM: Final = 0.04
-"""Part of the axis that is left free at both ends."""
+"""Margin at both ends of an axis, as a fraction."""
 STEPS: Final = (1.0, 2.0, 5.0, 10.0)
 MOST_TICKS: Final = 7
 
@@ -118,11 +118,11 @@ def _named(low: float, high: float, *, logarithmic: bool) -> list[float]:
 
 
 _MIDDLE: Final = 0.5
-"""Share of the axis from which on a label stands at the left of its dot."""
+"""Fraction of the axis from which a label is to the left of its dot."""
 _LINE: Final = 0.06
 """Height of a label, as a share of the drawing."""
 _COLUMN: Final = 0.0125
-"""Width of a letter of it."""
+"""Width of a letter of a label, as a share of the drawing."""
 _UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 
@@ -219,7 +219,7 @@ def _reach(dot: Dot) -> tuple[float, float]:
 
 MACHINES: Final = "hardware.count"
 RATES: Final = ("tokens_per_s", "throughput_samples_per_s")
-"""Rates that are drawn: the first that the candidates have."""
+"""Metrics to plot; the first that is available is used."""
 _CROWDED, _CROWDED_NARROW = 0.05, 0.2
 """Share of the axis below which two labels would overlap, and on a narrow page."""
 
@@ -255,7 +255,7 @@ class Scaling:
 def scaling(found: Findings) -> Scaling | None:
     """Return the scaling curve of the best candidate; None without a second number of machines.
 
-    All keys but the number of machines are those of the best candidate. The ideal line is the
+    All other keys have the values of the best candidate. The ideal line is the
     throughput of the fewest machines in proportion to their number.
     """
     metric, rates = _rates(found)
@@ -359,7 +359,7 @@ PASSES: Final[Mapping[str, int]] = {"forward": 0, "backward": 8, "optimizer": 6}
 COLOURS: Final = 8
 """Number of distinguishable colours in one drawing."""
 IDLE: Final = 0.01
-"""Share below which a resource is only named."""
+"""Utilization below which a resource has no bar."""
 LEAST: Final = 0.001
 """Share of a step below which a part of it is not drawn."""
 

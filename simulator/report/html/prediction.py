@@ -46,9 +46,9 @@ from simulator.units import USD_PER_SECOND
 from simulator.validation.local_coverage import Neighbourhood, widened
 
 MIN_PLOTTED: Final = 3
-"""Measured rows from which on a drawing of them says more than the table."""
+"""Minimum number of measured rows for a plot."""
 PLOT: Final = (4.4, 4.0)
-"""Width and height of the plot of evidence [inch]: its text can be read on a phone."""
+"""Width and height of the plot of evidence, legible on a phone [inch]."""
 
 
 def as_page(

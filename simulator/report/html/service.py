@@ -35,14 +35,14 @@ PRICES: Final = {
     "1M output tokens": "cost.usd_per_million_output_tokens",
     "1,000 requests": "cost.usd_per_thousand_requests",
 }
-"""What the price is of: the first that is known."""
+"""Price metrics by label; the first known one is shown."""
 DIGITS: Final = 2
 TALL: Final = 3.0
 """Multiple of the highest drawn value above which a limit is not drawn, to not flatten the rest."""
 OF_BATCHES: Final = {
     "end_to_end_s.p99": "Time to the answer against the load, P99 and its 80% interval",
 }
-"""The same for a model that answers in one pass."""
+"""Drawings for a model that answers in one pass."""
 
 
 def as_page(

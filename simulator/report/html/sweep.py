@@ -39,13 +39,13 @@ from simulator.units import PER_SECOND, Unit, parse, show
 from simulator.validation.local_coverage import Neighbourhood
 
 MOST_DOTS: Final = 4000
-"""Candidates drawn; the front always is."""
+"""Maximum number of candidates to plot, in addition to the Pareto front."""
 LONGEST_LABEL: Final = 28
 """Longest label of a candidate in the drawing, in characters."""
 SHADES: Final = 9
 """Colours of a heat map, from the worst to the best."""
 MOST_NAMES, MOST_NAMES_NARROW = 20, 8
-"""Columns of a heat map that are named, and of them on a narrow page."""
+"""Maximum number of named columns of a heat map, and on a narrow page."""
 ROOM, ROOM_NARROW = 90, 26
 """Characters that fit below a heat map, and on a narrow page."""
 _UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
@@ -54,7 +54,7 @@ _FIRST: Final = {
     ("total_time_s", Sense.MINIMIZE): "Shortest run",
     ("cost.usd_to_train", Sense.MINIMIZE): "Cheapest run",
 }
-"""What the best by an objective is called."""
+"""Names of the best candidate, by objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

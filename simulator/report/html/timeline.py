@@ -13,9 +13,9 @@ from simulator.units import SECOND, Seconds, show
 
 FEWEST: Final = 6
 MOST: Final = 40
-"""Steps that are shown: as few as have the mean of all."""
+"""Bounds of the number of steps to show."""
 ALIKE: Final = 0.02
-"""How far the mean of the shown steps may be from that of all, as a share."""
+"""Tolerated relative difference of the mean of the shown steps from that of all."""
 MOST_LANES: Final = 48
 MOST_SLICES: Final = 4000
 TICKS: Final = 8
@@ -24,7 +24,7 @@ VISIBLE: Final = 0.001
 AND_MORE: Final = ", and what follows at once"
 DIGITS: Final = 3
 UNASKED: Final = "waits to be asked"
-"""What is left out: a gap in a worker's lane says it too."""
+"""Name of slices that are left out, as a gap in the lane shows the same."""
 STREAMS: Final = ("compute", "communication", "copy", "copy back", "pin memory", "main thread")
 _TONE: Final = {
     "read": 4,
@@ -55,7 +55,7 @@ _TONE: Final = {
 _OTHER: Final = TONES["other"]
 
 _SAID: Final = {"h2d": "copy to the device", "d2h": "copy back"}
-"""What a legend calls a part whose own name is an abbreviation."""
+"""Labels in the legend for abbreviated names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ NOTHING_FITS: Final = (
     "which it does."
 )
 MIN_COPY: Final = 0.01
-"""Share of a run's time or bill from which on a copy of the data before it is named."""
+"""Share of the run's time or cost from which copying the data is mentioned."""
 LAYOUT: Final = "data.layout"
 SAME_TIME: Final = 0.005
 """Relative change of a run time below which it counts as the same."""

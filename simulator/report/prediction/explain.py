@@ -78,13 +78,13 @@ MONEY: Final = {
     "energy_per_step": JOULE,
     "electricity": USD,
 }
-"""Units of what a run costs; None: a count for a dollar."""
+"""Units of cost metrics; None for a count per dollar."""
 _POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}
-"""Units of what a run draws."""
+"""Units of energy metrics."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
 _INNER: Final = WIDTH - 4
-"""Columns left inside a stage of a section."""
+"""Width of text inside a stage of a section [columns]."""
 _SYMBOLS: Final = {
     u.symbol: u
     for u in (
@@ -106,7 +106,7 @@ _SYMBOLS: Final = {
         CORE_SECOND,
     )
 }
-"""Units that the name of an input may end with, in brackets."""
+"""Units by symbol, as in brackets after the name of an input."""
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
 
@@ -380,7 +380,7 @@ _COUNTED: Final = {
     "hfu": hardware_utilization,
     "flops_per_s_per_gpu": rate_per_device,
 }
-"""How metrics are made that count a model's arithmetic."""
+"""Functions that return the equation of metrics that count FLOPs."""
 
 
 def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:

@@ -77,7 +77,7 @@ SCHEMA: Final = 1
 MAX_UNCERTAINTIES: Final = 3
 """Uncertain inputs that the short report names."""
 MIN_SHARE: Final = 0.01
-"""Share of a whole below which the short report leaves out a part of it."""
+"""Share below which the short report leaves out a part."""
 LONG_TAIL: Final = 1.1
 """95th percentile over the median of a step from which on the short report names it."""
 MIN_EFFECT: Final = 0.025
@@ -87,7 +87,7 @@ MAX_WARNINGS: Final = 4
 MAX_LIST: Final = 60
 """Columns of a list in a warning, above which the short report leaves it out."""
 _REPEATED: Final = (GUESSES, "GPU memory: the job ")
-"""Beginnings of warnings that the verdict or another line holds already."""
+"""Starts of warnings that repeat the verdict or another line."""
 _LISTS: Final = re.compile(
     r" \((?:measured(?: like this)?: [^)]*|nothing in this job depends on \w+)\)"
 )

@@ -19,7 +19,7 @@ FACTORS: Final = {
     "collective": "communication between GPUs and machines",
     "straggling": "waiting for the slowest GPU",
 }
-"""Labels of the factors of [calibration]: what each changes the time of."""
+"""Labels of the factors of [calibration]: the work whose time they scale."""
 FIGURES: Final = {
     "accelerator_utilization": "GPU utilization",
     "throughput_samples_per_s": "speed",

@@ -16,13 +16,13 @@ from simulator.schema.scenario import Scenario
 from simulator.units import Unit
 
 _DEPTH = 8
-"""How deep a scenario nests at most."""
+"""Maximum nesting depth of a scenario."""
 _LEFT_OUT = re.compile(r"\((\S+) not given\)$")
-"""Key of a default, at the end of its note."""
+"""Pattern of the key of a default, at the end of its note."""
 _SAYS_NOTHING = frozenset(
     {"per", "the", "of", "amount", "factor", "one", "other", "share", "value"}
 )
-"""Words that inputs of all equations share: an equal number of that name is there by chance."""
+"""Common words in names of inputs, which don't identify a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Origin:
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """Return all numbers of a scenario with their sources, including those of defaults."""
+    """Return all numbers of a scenario with their sources, including the sources of defaults."""
     assumed = {
         left_out[1]: note.source
         for note in scenario.notes
@@ -103,7 +103,7 @@ def _figures(
     sources: Mapping[str, Source] = {**outer, **getattr(thing, "sources", {})}
     units = units_of(type(thing))
     for part in fields(thing):
-        if part.name in {"sources", "curves"}:  # points of a curve are no inputs by themselves
+        if part.name in {"sources", "curves"}:  # points of a curve are not inputs of their own
             continue
         inner = f"{path}.{part.name}" if path else part.name
         lead = f"{part.name}."
@@ -133,7 +133,7 @@ def _leaves(value: object, path: str, owner: str, known: _Known, depth: int) -> 
 
 
 SHOWS: Final = 1e-3
-"""Share of a step from which a part of it is said to make the step."""
+"""Share of a step from which the step depends on a part."""
 
 _ENTRIES: Final = {
     "data_stall": (Part.INPUT,),
@@ -144,10 +144,10 @@ _ENTRIES: Final = {
     "checkpoint": (Part.CHECKPOINT,),
     "other": (Part.DEVICE, Part.EXCHANGE),
 }
-"""What an exposed part of a step bears witness of."""
+"""Parts of a prediction that each exposed part of the step depends on."""
 
 _OF_STEP: Final = ("step_time_s", "throughput", "mfu", "hfu", "flops", "tokens")
-"""How metrics begin that follow from the mean step alone."""
+"""Starts of the names of metrics that depend only on the mean step."""
 _MEMORY: Final = {
     "host_ram": frozenset({Part.HOST_RAM}),
     "gpu_memory": frozenset({Part.GPU_MEMORY}),

@@ -79,7 +79,7 @@ LATENCIES: Final = {
     "wait": "queueing",
 }
 MAX_ASSUMPTIONS: Final = 3
-"""Assumptions of the short report; that on the time of a batch comes first."""
+"""Maximum number of assumptions in the short report."""
 _QUANTILES: Final = ("mean", "p50", "p90", "p99")
 _LIMITS: Final = {
     "first_token": "first token",

@@ -25,11 +25,11 @@ DIGITS: Final = 3
 """Decimals of a time: whole nanoseconds, as fine as Perfetto counts."""
 SHARE_DIGITS: Final = 9
 VALUE: Final = "utilization"
-"""What a counter counts: 0 idle, 1 fully used."""
+"""Name of a counter's value, from 0 (idle) to 1 (fully used)."""
 
 _ORDER: Final = ("steps", "compute", "communication", "copy", "copy back", "pin memory", "main")
 WAITS: Final = ("waits", "bubble")
-"""How the names of bars begin in which nothing is done."""
+"""Start of the names of bars that are waits."""
 _WORDS: Final = {"cpu": "CPU", "pcie": "PCIe", "nvlink": "NVLink", "storage": "storage"}
 _NUMBERED: Final = re.compile(r"^(gpu|switch)(\d+)$")
 
@@ -252,11 +252,11 @@ def _metadata(kind: str, pid: int, tid: int, args: dict[str, Any]) -> Event:
 
 
 MOST: Final = 120_000
-"""Bars and changes of counters in a file: some 15 MB."""
+"""Maximum number of bars and changes of counters in a file, about 15 MB."""
 
 
 FINEST: Final = parse("1 ns", SECOND)
-"""Times closer than this are one instant in a file [s]."""
+"""Time resolution of a file [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from simulator.units import BYTE, SECOND, Seconds, show
 NEXT: Final = 0.1
 """Utilization below which a resource is not named as the next limit."""
 HALF: Final = 0.5
-"""Utilization below which a resource is not named as what delivers the batches."""
+"""Utilization below which a resource is not named as the supplier of batches."""
 
 _MAKES: Final = {
     Resource.CPU: "the CPUs deliver",
@@ -288,7 +288,7 @@ _ADVICE: Final = {
     Part.WAITING: "",
 }
 IDLE: Final = 0.01
-"""Utilization below which a resource is not worth naming."""
+"""Utilization below which a resource is not named."""
 _LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
 _CAUSES: Final = {
     "program": "for the training program",
@@ -353,9 +353,9 @@ def _cause(prediction: Prediction) -> str:
 
 
 NEARLY: Final = 0.9
-"""Share of the work of a unit, which is not full, from which on an actor's work is what limits."""
+"""Ratio of an actor's time to the slowest unit's time from which the actor limits."""
 MISSED: Final = 1.03
-"""Ratio of two times of a batch from which on the shorter one doesn't explain the speed."""
+"""Ratio of the times per batch with and without waits from which waits are mentioned."""
 _DOES = {
     Resource.CPU: "on the CPU",
     Resource.STORAGE: "reading",
@@ -381,7 +381,7 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
         return None
     topology, split = build(scenario), prediction.timing.split
     if not scenario.job.input.policy.producers and starved(split):
-        # it makes batches and trains in turn, whichever of the two takes longer
+        # the main process loads batches and trains alternately, so it limits in any case
         return main_process(scenario, topology, prediction.demands)
     found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
     if found is None or found.actor not in {Actor.WORKER, Actor.PIN_MEMORY}:

@@ -115,7 +115,7 @@ def test_every_row_but_anchors_is_held_out(table: Write, tmp_path: Path) -> None
     assert made.found.name == "mine"
     assert (made.found.group_by, made.found.anchor) == (("machine",), "one worker")
     assert made.found.fit[0].why == 'a "slow" one'
-    assert made.found.tolerances[0].mean == 0.05
+    assert made.found.tolerance[0].mean == 0.05
     assert {row.family for row in rows} == {"made up"}
 
 
@@ -271,7 +271,7 @@ def test_tolerances_of_families_that_a_file_lacks_are_dropped(
     )
     (shipped / "made_up.toml").write_text(f"{DECLARED}\n{tolerances}", encoding="utf-8")
     made = import_table("made_up", table(), tmp_path / "mine.toml", by_configuration=False)
-    assert [one.family for one in made.found.tolerances] == ["", "*", "made up"]
+    assert [one.family for one in made.found.tolerance] == ["", "*", "made up"]
 
 
 @pytest.mark.usefixtures("shipped")

@@ -150,7 +150,7 @@ anything = [1, 2]
     found = read(toml, rows)
     assert (found.group_by, found.anchor) == (("machine",), "one worker")
     assert [p.key for p in found.fit] == ["hardware.storage_bandwidth"]
-    assert (found.tolerances[0].mean, found.tolerances[0].target_mean) == (0.05, 0.03)
+    assert (found.tolerance[0].mean, found.tolerance[0].target_mean) == (0.05, 0.03)
     assert found.baseline is Baseline.SLOWEST_PART
     assert [row.anchor for row in found.rows] == [True, False]
 
