@@ -437,9 +437,9 @@ def turns(run: LongRun, draws: int, monkeypatch: pytest.MonkeyPatch) -> tuple[in
     """How often all lives together are taken on, and the interruptions of the one with most."""
     asked: list[int] = []
 
-    def counted(*args: Any) -> Any:
-        asked.append(len(args))
-        return goes_on(*args)
+    def counted(run: LongRun, **state: Any) -> Any:
+        asked.append(len(state))
+        return goes_on(run, **state)
 
     monkeypatch.setattr("simulator.long_run.attempts.goes_on", counted)
     drawn = simulate_runs(run, draws=draws)
