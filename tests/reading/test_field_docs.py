@@ -12,7 +12,7 @@ from simulator.schema.storage import Storage
 
 def test_the_text_under_a_field_is_its_meaning() -> None:
     """Own fields and those of the model that is extended have theirs."""
-    assert meaning(ScenarioFile, "train") == "How the model is trained."
+    assert meaning(ScenarioFile, "train") == "Training settings."
     assert meaning(Storage, "note")
 
 
