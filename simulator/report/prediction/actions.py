@@ -228,4 +228,5 @@ def _service_price(action: ServiceAction, base: ServicePrediction) -> str:
         return "price unknown"
     of = "per 1,000 requests" if base.service.one_pass is not None else "per 1M output tokens"
     instead = "" if before is None else f" instead of {quantity(before, USD, 2)}"
-    return f"{hourly(action.rent)}, {quantity(now, USD, 2)} {of}{instead}"
+    added = f"{hourly(action.rent)}, " if action.rent else ""
+    return f"{added}{quantity(now, USD, 2)} {of}{instead}"

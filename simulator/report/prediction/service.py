@@ -129,7 +129,10 @@ def document(
             *section("Rates", rows(rate_rows(prediction))),
             *section(memory_title(prediction), rows(memory_rows(prediction))),
             *section("Cost and energy", _bill(prediction), _store(prediction)),
-            *section("Largest uncertainties", notes(_assumptions(prediction, full=full))),
+            *section(
+                _assumptions_title(prediction, full=full),
+                notes(_assumptions(prediction, full=full)),
+            ),
             *actions_section(found, prediction),
             *section("Warnings", notes(prediction.warnings)),
         ),
@@ -506,14 +509,19 @@ def _quantity_band(
     return bracketed(interval(times * low, upper, unit, 2), named=named)
 
 
+def _assumptions_title(prediction: ServicePrediction, *, full: bool) -> str:
+    count = len(prediction.assumptions)
+    if full or count <= MAX_ASSUMPTIONS:
+        return "Largest uncertainties"
+    return f"Largest uncertainties (plan simulate --full lists all {count} assumptions)"
+
+
 def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:
     every = prediction.assumptions
     for assumption in every if full else every[:MAX_ASSUMPTIONS]:
         source = assumption.source
         cited = f" [{source.reference}, {source.date}]" if full else ""
         yield f"{assumption.what}: {assumption.value}{cited}"
-    if not full and len(every) > MAX_ASSUMPTIONS:
-        yield f"plan simulate --full lists all {len(every)} assumptions"
 
 
 def shown_links(shares: Mapping[str, float]) -> dict[str, float]:
