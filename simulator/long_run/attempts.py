@@ -70,7 +70,7 @@ def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
 
 
 def goes_on(  # noqa: PLR0913 - the state of the runs
-    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, events: Array
+    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, events: Array | int
 ) -> NDArray[np.bool_]:
     """Return for each run if it may still end by its `latest` time.
 
@@ -359,7 +359,7 @@ class _Drawing:
                 done=self._done,
                 work=self._work,
                 latest=latest,
-                events=np.full_like(latest, turn),
+                events=turn,
             )
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)
