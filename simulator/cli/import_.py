@@ -12,6 +12,7 @@ import click
 from simulator.cli.main import LateGroup, Table
 from simulator.cli.options import (
     Named,
+    count_option,
     file_option,
     format_option,
     profiles_option,
@@ -139,10 +140,8 @@ def hf_config(
 @profiles_option
 @click.option("--machine", default="", metavar="NAME", help="Profile of the machine it runs on.")
 @click.option("--storage", default="", metavar="NAME", help="Profile of the store it reads from.")
-@click.option(
-    "--accelerators", type=click.IntRange(min=1), metavar="N", help="Emulated on each machine."
-)
-@click.option("--hosts", type=click.IntRange(min=1), default=1, metavar="N", help="Equal machines.")
+@count_option("--accelerators", text="Emulated on each machine.")
+@count_option("--hosts", default=1, text="Equal machines.")
 def dlio(  # noqa: PLR0913 - one parameter an option
     *,
     file: Path,
@@ -234,28 +233,14 @@ def mlperf_storage(
     metavar="N",
     help="Scale to this batch; repeatable.",
 )
-@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Scale to N devices.")
+@count_option("--gpus", text="Scale to N devices.")
 @click.option(
     "--network", metavar="RATE", help="Of a machine, all cards, one way: between machines."
 )
-@click.option(
-    "--per-machine", type=click.IntRange(min=1), metavar="N", help="Devices of one machine."
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Steps in a trace without ProfilerStep marks.",
-)
+@count_option("--per-machine", text="Devices of one machine.")
+@count_option("--steps", text="Steps in a trace without ProfilerStep marks.")
 @click.option("--extends", default="", metavar="SCENARIO", help="Build on this scenario.")
-@click.option(
-    "--operators",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
-    metavar="N",
-    help="How many operators to list.",
-)
+@count_option("--operators", default=15, show_default=True, text="How many operators to list.")
 def torch_trace(  # noqa: PLR0913 - one parameter an option
     *,
     files: tuple[Path, ...],
@@ -368,8 +353,8 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
 @output_option
 @profiles_option
 @click.option("--ram", metavar="SIZE", help="RAM of the machine, such as '2 TiB'.")
-@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Physical cores.")
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Hardware threads.")
+@count_option("--cores", text="Physical cores.")
+@count_option("--threads", text="Hardware threads.")
 @click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
 @click.option(
     "--gpu", metavar="NAME", default="", help="Profile of the GPUs, by its name in the catalogue."
@@ -422,10 +407,8 @@ SetFiles = Callable[["list[MeasuredRun]", str, str], tuple[str, str]]
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a key of that scenario."
 )
-@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="GPUs of a host.")
-@click.option(
-    "--vcpus", type=click.IntRange(min=1), metavar="N", help="Hardware threads of a host."
-)
+@count_option("--gpus", text="GPUs of a host.")
+@count_option("--vcpus", text="Hardware threads of a host.")
 @click.option("--whole", is_flag=True, help="Keep what came before and after the busy time.")
 @format_option
 def utilization(  # noqa: PLR0913 - one parameter an option

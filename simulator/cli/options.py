@@ -121,6 +121,24 @@ def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb
     return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=text)
 
 
+def count_option(
+    *names: str,
+    text: str,
+    metavar: str = "N",
+    default: int | None = None,
+    show_default: bool = False,
+) -> Callable[[Verb], Verb]:
+    """Return a decorator that adds an option for a whole number of at least 1."""
+    return click.option(
+        *names,
+        type=click.IntRange(min=1),
+        metavar=metavar,
+        default=default,
+        show_default=show_default,
+        help=text,
+    )
+
+
 def output_option(
     *names: str, text: str, default: Path | None = None, is_figure: bool = False
 ) -> Callable[[Verb], Verb]:

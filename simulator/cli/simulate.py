@@ -11,6 +11,7 @@ import click
 
 from simulator.cli.options import (
     complete_metrics,
+    count_option,
     evidence_option,
     examples,
     format_option,
@@ -57,19 +58,10 @@ if TYPE_CHECKING:
 @output_option(
     "--trace", text="Write a timeline of the simulated steps for Perfetto or chrome://tracing."
 )
-@click.option(
-    "--log",
-    "every",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Also print samples/s every N simulated steps, like a training log.",
+@count_option(
+    "--log", "every", text="Also print samples/s every N simulated steps, like a training log."
 )
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Simulate at most N steps, and extrapolate the rest of the run.",
-)
+@count_option("--steps", text="Simulate at most N steps, and extrapolate the rest of the run.")
 @click.option(
     "--observed",
     metavar="FIGURE=VALUE",

@@ -11,6 +11,7 @@ import click
 from simulator.cli.options import (
     Named,
     as_typed,
+    count_option,
     evidence_option,
     examples,
     format_option,
@@ -58,12 +59,7 @@ if TYPE_CHECKING:
     type=Named(("grid", "latin-hypercube", "sobol")),
     help="All combinations (grid, the default), or points that fill the space evenly.",
 )
-@click.option(
-    "--points",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of points that --sample latin-hypercube or sobol draws.",
-)
+@count_option("--points", text="Number of points that --sample latin-hypercube or sobol draws.")
 @click.option(
     "--by",
     "by",
@@ -72,12 +68,7 @@ if TYPE_CHECKING:
     help="Objective of the Pareto front: a metric, or an expression after min: or max: "
     "(max:cost.samples_per_usd); repeatable. Default: total_time_s and cost.usd_to_train.",
 )
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="K",
-    help="Also print the K best by the first objective.",
-)
+@count_option("--top", text="Also print the K best by the first objective.", metavar="K")
 @click.option(
     "--margin",
     default="0%",

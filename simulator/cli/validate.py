@@ -10,6 +10,7 @@ import click
 from simulator.cli.options import (
     complete_measurement_sets,
     complete_scenarios,
+    count_option,
     examples,
     format_option,
     jobs_option,
@@ -48,9 +49,7 @@ if TYPE_CHECKING:
     text="Draw predicted against measured values of test rows, as .png, .svg or .pdf.",
     is_figure=True,
 )
-@click.option(
-    "--worst", type=click.IntRange(min=1), metavar="N", help="Also list the N rows furthest off."
-)
+@count_option("--worst", text="Also list the N rows furthest off.")
 @click.option(
     "--unseen",
     is_flag=True,
