@@ -314,7 +314,8 @@ ROWS: Final = (
         "text", "sm", "is not a log of utilization", "usual output, figures made up",
     ),
     Row(
-        "straggler", "samples/s of a disk of 550", figure(RATE, "physics_straggler"),
+        "straggler", "samples/s of a disk of 550",
+        figure(RATE, "physics_straggler", *set_("input.straggler=[{factor=3.0,every=4}]")),
         "value", (544, 556), "367", "bytes are conserved",
     ),
     Row(
