@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from simulator.cli.main import main as plan
@@ -34,6 +35,10 @@ class Said:
     value: float | str
     low: float = float("nan")
     high: float = float("nan")
+
+    def half_width(self) -> float:
+        """Return half the width of the interval over the value."""
+        return (self.high - self.low) / 2 / float(self.value)
 
     def __str__(self) -> str:
         """Return the value and the interval to three digits, or the text."""
@@ -314,7 +319,8 @@ ROWS: Final = (
         "text", "sm", "is not a log of utilization", "usual output, figures made up",
     ),
     Row(
-        "straggler", "samples/s of a disk of 550", figure(RATE, "physics_straggler"),
+        "straggler", "samples/s of a disk of 550",
+        figure(RATE, "physics_straggler", *set_("input.straggler=[{factor=3.0,every=4}]")),
         "value", (544, 556), "367", "bytes are conserved",
     ),
     Row(
@@ -348,6 +354,9 @@ def main() -> None:
         mark = "yes" if holds else "NO"
         print(f"{row.name:5} {row.quantity:32} {row.before:>18} {now:>{WIDTH}} {right:>18}  {mark}")
     print(f"{sum(holds for _, _, holds in rows)} of {len(rows)} rows hold")
+    widths = [said.half_width() for _, said, _ in rows if said.low == said.low]
+    if widths:
+        print(f"median half-width of the intervals: {median(widths):.0%} of the value")
 
 
 if __name__ == "__main__":
