@@ -81,7 +81,7 @@ class Supply:
     def slowness(self, rank: int, worker: int, batch: int) -> float:
         """Return the factor by which stragglers lengthen the time of a worker for a batch.
 
-        The batch itself is no larger: its bytes and requests stay.
+        The bytes and requests of the batch stay the same.
         """
         factor = 1.0
         for straggler in self._stragglers:
