@@ -95,6 +95,7 @@ class EpochCacheKey:
         }
         job = replace(job, **unsourced)
         if idle:
+            job = replace(job, client=None)
             stages = tuple(
                 replace(s, demands=tuple(d for d in s.demands if d.path not in _WITH_STORE))
                 for s in stages
