@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Final, TypeAlias
@@ -47,6 +46,7 @@ from simulator.engine.sharing import (
     ignore,
     succeed_in_order,
 )
+from simulator.records import dataclass
 
 Route: TypeAlias = tuple[tuple[UnitKey, float], ...]
 """Units passed, each with the capacity that one unit of rate uses there."""
@@ -353,7 +353,7 @@ class FlowNetwork:
         for group, rate in zip(groups, rates, strict=True):
             for unit, coefficient in group.route:
                 used[unit] = used.get(unit, 0.0) + rate * coefficient * group.count
-        return _State(rates, {u: min(1.0, x / self._capacities[u]) for u, x in used.items()})
+        return _State(rates, {u: x / self._capacities[u] for u, x in used.items()})
 
     def _forget(self) -> None:
         self._bank()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -24,6 +23,7 @@ from simulator.engine.symmetry import SymmetryReduction
 from simulator.engine.trace import Meter
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import CPU, Location, Topology, WeightedRoute, compute_stream
+from simulator.records import dataclass
 from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 
@@ -269,8 +269,7 @@ def fixed_delay_task(
     if not alone.units.issuperset(unit for unit, _ in route):
         return None
     rate = own_rate(demand, route, topology)
-    shares = ((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
-    use = tuple((unit, min(1.0, share)) for unit, share in shares)
+    use = tuple((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
     return FixedDelayTask(latency=latency, amount=amount, rate=rate, use=use)
 
 
@@ -391,7 +390,7 @@ class FixedDelays:
                 for name, share in other
                 if name == unit
             ]
-            self._on_change(float(self._env.now), unit, min(1.0, math.fsum(shares)))
+            self._on_change(float(self._env.now), unit, math.fsum(shares))
 
 
 Task: TypeAlias = Callable[[float], Event]

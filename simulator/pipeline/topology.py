@@ -10,7 +10,7 @@ site of its own, whose units have its name as a prefix; it serves all training m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -24,6 +24,7 @@ from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
+from simulator.records import dataclass
 from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
@@ -471,7 +472,7 @@ Speeds: TypeAlias = Mapping[Rate, Real]
 NO_SPEEDS: Final[Speeds] = MappingProxyType({})
 """Every rate as figured."""
 
-_OF: Final = {
+RATE_OF: Final = {
     Resource.GPU: Rate.DEVICE,
     Resource.CPU: Rate.WORKERS,
     Resource.STORAGE: Rate.STORAGE,
@@ -480,6 +481,7 @@ _OF: Final = {
     Resource.NVLINK: Rate.NVLINK,
     Resource.HOST_MEMORY: Rate.HOST_MEMORY,
 }
+"""Uncertain rate of each resource."""
 _ACTORS: Final = {
     Actor.PIN_MEMORY: Rate.HANDOVER,
     Actor.SENDER: Rate.HANDOVER,
@@ -491,8 +493,8 @@ _ACTORS: Final = {
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
-        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
-        if _OF[unit.resource] in speeds
+        name: replace(unit, capacity=unit.capacity * speeds[RATE_OF[unit.resource]])
+        if RATE_OF[unit.resource] in speeds
         else unit
         for name, unit in topology.units.items()
     }
@@ -508,7 +510,7 @@ def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
 def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
     exchanges = actor is Actor.COMMUNICATION_STREAM
     works = demand.path in {Path.CORES, Path.COMPUTE}
-    rate = _OF[demand.resource]
+    rate = RATE_OF[demand.resource]
     if exchanges:
         rate = Rate.COLLECTIVES
     elif demand.path is Path.CORES:

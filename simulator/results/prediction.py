@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import hit_ratio
+from simulator.records import dataclass
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving
 from simulator.schema.provenance import Assumption
@@ -246,6 +247,7 @@ class Timing:
     `Resource`, with the name of the group and a dot as prefix for machines that don't train.
     `step_times` are those of the simulated steps of the first epoch; `first_steps` are the times of
     step 1 of the first and of a later epoch on an average rank, without waiting for other ranks.
+    `steady_steps` of the simulated ones represent all others: utilization is theirs.
     `bounded`: the simulated steps did not become steady, and the mean step is a lower bound by its
     slowest resource or serial worker. `ledger` is the mean step by entry of the step program; its
     entries add up to `split`.
@@ -266,6 +268,7 @@ class Timing:
     hidden_communication: Seconds = 0.0
     half_width: Seconds = 0.0
     simulated_steps: int = 0
+    steady_steps: int = 0
     step_times: tuple[Seconds, ...] = ()
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
