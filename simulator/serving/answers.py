@@ -225,9 +225,7 @@ MAX_HALVINGS: Final = 5
 """Number of bisections of the range of the highest rate within all limits."""
 
 
-def highest_rate(
-    run: ServiceRun, saturation: Saturation, told: Answered | None
-) -> PerSecond | None:
+def highest_rate(run: ServiceRun, saturation: Saturation, own: Answered | None) -> PerSecond | None:
     """Return the highest rate of arrivals at which the service meets its SLO [requests/s].
 
     None without a rate of arrivals or limits; 0 if even a nearly idle service misses them.
@@ -238,14 +236,14 @@ def highest_rate(
         Runs of the service with its layout and seed.
     saturation : Saturation
         Its rates at saturation.
-    told : Answered or None
+    own : Answered or None
         Its results at the rate of its own load.
     """
     service, ways = run.service, run.service.load.arrivals
     if not isinstance(ways, OpenLoop) or math.isinf(ways.rate) or not service.slo.limits:
         return None
     most = saturation.request_rate
-    met = all(meets(service, told).values())
+    met = all(meets(service, own).values())
     kept, missed = (min(ways.rate, most), most) if met else (0.0, min(ways.rate, most))
     for _ in range(MAX_HALVINGS):
         middle = 0.5 * (kept + missed)

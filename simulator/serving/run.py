@@ -191,7 +191,7 @@ MIN_WAVES: Final = 3
 STRATUM: Final = 8
 """Drawn lengths whose mean is one request's length, for a rate at saturation.
 
-The mean of the lengths is then nearly that of their distribution, whatever the seed.
+The mean of the lengths is then nearly that of their distribution, for any seed.
 """
 
 
