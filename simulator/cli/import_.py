@@ -20,7 +20,15 @@ from simulator.cli.options import (
     read_job,
 )
 from simulator.cli.options import output_option as output_file
-from simulator.cli.output import Exit, answer, check_writable, complain, emit, write_file
+from simulator.cli.output import (
+    Exit,
+    answer,
+    check_writable,
+    complain,
+    emit,
+    progress_line,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from simulator.importers.result import Fragment, MeasuredRun
@@ -274,7 +282,9 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
         extends=extends,
         shown=operators,
     )
-    deliver(importer.read(files, request), output)
+    with progress_line("reading traces") as progress:
+        found = importer.read(files, request, progress)
+    deliver(found, output)
 
 
 def _check_extended(name: str, output: Path | None) -> None:

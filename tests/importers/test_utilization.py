@@ -216,7 +216,7 @@ def test_many_problems_are_counted(tmp_path: Path, problems: Refused) -> None:
     text = "t, utilization.gpu [%]\n" + "x, -3 %\n" * 50
     found = problems(read, [text_file(tmp_path, text)])
     assert len(found) == 21
-    assert found[-1].endswith("has 30 problems more")
+    assert found[-1].endswith("has 30 more problems")
 
 
 @settings(
