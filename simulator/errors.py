@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from simulator.records import dataclass
 
 MAX_PROBLEMS: Final = 20
 """Maximum number of problems that an error prints."""

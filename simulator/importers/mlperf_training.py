@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from simulator.errors import Problem
 from simulator.importers.foreign import Entry, first_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 from simulator.units import Seconds
 

@@ -9,8 +9,6 @@ network's rate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simulator.equations.collectives import distinct_places, ring_wire_bytes, shard_bytes
 from simulator.equations.pipeline import slowest_stage
 from simulator.physics.collectives import EFFICIENCY, HOP, all_reduce_latency, ring_latency
@@ -26,6 +24,7 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import TransformerStep
+from simulator.records import dataclass
 from simulator.schema.software import Kernels
 from simulator.units import (
     Bytes,

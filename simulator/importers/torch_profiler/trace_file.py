@@ -15,7 +15,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from simulator.equations import collectives
 from simulator.errors import MAX_PROBLEMS, Problem
 from simulator.importers.foreign import Entry, read_long_list, refuse
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 Intervals: TypeAlias = NDArray[np.float64]
