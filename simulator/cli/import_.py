@@ -363,6 +363,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
 @output_option
 @profiles_option
 @click.option("--ram", metavar="SIZE", help="RAM of the machine, such as '2 TiB'.")
+@count_option("--sockets", text="Processors of the machine.")
 @count_option("--cores", text="Physical cores.")
 @count_option("--threads", text="Hardware threads.")
 @click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
@@ -375,6 +376,7 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     output: Path | None,
     profiles: tuple[Path, ...],
     ram: str | None,
+    sockets: int | None,
     cores: int | None,
     threads: int | None,
     network: str | None,
@@ -392,6 +394,7 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
 
     given = Given(
         ram=quantity(ram, units.BYTE, "--ram"),
+        sockets=sockets,
         cores=cores,
         threads=threads,
         network=quantity(network, units.BYTE_PER_SECOND, "--network"),
@@ -434,9 +437,9 @@ def utilization(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Read the utilization of devices from logs, and compare it with a prediction.
 
-    FILE is a log of one run: CSV of nvidia-smi, the table of dcgmi dmon, text of dcgm-exporter,
-    or JSON of aws cloudwatch get-metric-data. Metrics of CloudWatch are sums over GPUs or cores;
-    their numbers are those of the scenario unless given.
+    FILE is a log of one run: CSV of nvidia-smi, the table of nvidia-smi dmon or dcgmi dmon, text of
+    dcgm-exporter, or JSON of aws cloudwatch get-metric-data. Metrics of CloudWatch are sums over
+    GPUs or cores; their numbers are those of the scenario unless given.
     """
     if overrides and scenario is None:
         msg = "--set needs --scenario"
