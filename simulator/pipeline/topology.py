@@ -472,7 +472,7 @@ Speeds: TypeAlias = Mapping[Rate, Real]
 NO_SPEEDS: Final[Speeds] = MappingProxyType({})
 """Every rate as figured."""
 
-_OF: Final = {
+RATE_OF: Final = {
     Resource.GPU: Rate.DEVICE,
     Resource.CPU: Rate.WORKERS,
     Resource.STORAGE: Rate.STORAGE,
@@ -481,6 +481,7 @@ _OF: Final = {
     Resource.NVLINK: Rate.NVLINK,
     Resource.HOST_MEMORY: Rate.HOST_MEMORY,
 }
+"""Uncertain rate of each resource."""
 _ACTORS: Final = {
     Actor.PIN_MEMORY: Rate.HANDOVER,
     Actor.SENDER: Rate.HANDOVER,
@@ -492,8 +493,8 @@ _ACTORS: Final = {
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
-        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
-        if _OF[unit.resource] in speeds
+        name: replace(unit, capacity=unit.capacity * speeds[RATE_OF[unit.resource]])
+        if RATE_OF[unit.resource] in speeds
         else unit
         for name, unit in topology.units.items()
     }
@@ -509,7 +510,7 @@ def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
 def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
     exchanges = actor is Actor.COMMUNICATION_STREAM
     works = demand.path in {Path.CORES, Path.COMPUTE}
-    rate = _OF[demand.resource]
+    rate = RATE_OF[demand.resource]
     if exchanges:
         rate = Rate.COLLECTIVES
     elif demand.path is Path.CORES:

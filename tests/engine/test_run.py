@@ -224,7 +224,7 @@ def test_no_resource_is_busier_than_always() -> None:
         scenario(batch_cpu=2.0, workers=8, machine=host(gpus=8, cores=16), output_bytes=1e6)
     )
     for usage in timing.usage.values():
-        assert 0.0 <= usage.mean <= 1.0
+        assert 0.0 <= usage.mean <= 1.0 + 1e-12
         assert usage.total <= usage.units * (1 + 1e-12)
 
 
