@@ -294,7 +294,7 @@ def test_any_matrix_is_read_or_refused(text: str) -> None:
     assert "no problem told" not in refusal(parse_topology, whole, "topo.txt")
 
 
-NPS4 = """      GPU0  GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    CPU Affinity NUMA Affinity
+NPS4 = """   GPU0  GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7   CPU Affinity NUMA Affinity
 GPU0     X      NV12    NV12    NV12    NV12    NV12    NV12    NV12    48-63   3
 GPU1    NV12     X      NV12    NV12    NV12    NV12    NV12    NV12    48-63   3
 GPU2    NV12    NV12     X      NV12    NV12    NV12    NV12    NV12    16-31   1
