@@ -508,6 +508,8 @@ def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
 
 
 def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+    if actor is Actor.MAIN_THREAD:
+        return _launched_faster(demand, speeds)
     exchanges = actor is Actor.COMMUNICATION_STREAM
     works = demand.path in {Path.CORES, Path.COMPUTE}
     rate = RATE_OF[demand.resource]
@@ -523,3 +525,14 @@ def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
     less = demand.amount / speed if works or exchanges else demand.amount
     ceiling = None if demand.ceiling is None else demand.ceiling * speed
     return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
+
+
+def _launched_faster(demand: Demand, speeds: Speeds) -> Demand:
+    """Return the launching of a batch at other rates; it never takes longer than the device.
+
+    Launching that is taken to last as long as the device computes follows the device's rate.
+    """
+    speed = np.maximum(1.0, speeds.get(Rate.LAUNCH, 1.0))
+    if demand.resource is Resource.GPU:
+        speed = speed * speeds.get(Rate.DEVICE, 1.0)
+    return replace(demand, latency=demand.latency / speed)
