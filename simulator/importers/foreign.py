@@ -70,7 +70,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     return content
 
 
-_PACKED_PIECE: Final = 16 * 1024
+_PACKED_PIECE: Final = int(units.parse("16 KiB", units.BYTE))
 """Compressed bytes that are unpacked at once: at most a thousand times as many come out [B]."""
 
 
@@ -223,7 +223,7 @@ def read_json(path: Path, wanted: str, most: int = MAX_BYTES) -> Any:  # noqa: A
     return parse_json(read_text(path, wanted, most), str(path))
 
 
-_PIECE: Final = 1024 * 1024
+_PIECE: Final = int(units.parse("1 MiB", units.BYTE))
 """Size of the pieces in which a long file is decoded [B]."""
 
 

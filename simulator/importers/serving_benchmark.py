@@ -33,7 +33,7 @@ _STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99
 _NEEDED: Final = ("completed", "total_input_tokens", "total_output_tokens")
 _AT_ONCE: Final = ("inf", "Infinity")
 _MIN_RATE: Final = 1e-9
-_MAX_COUNT: Final = 1e15
+_MAX_COUNT: Final = 5e14
 """Bounds of the rate of arrivals [/s], and of numbers of requests, clients and tokens."""
 
 

@@ -84,6 +84,7 @@ class Utilization:
 
 PERCENT: Final = 0.01
 MEBIBYTE: Final = units.parse("1 MiB", units.BYTE)
+MEGABYTE: Final = units.parse("1 MB", units.BYTE)
 _ROUNDING_ROOM: Final = 1.02
 """Maximum share, with a margin for rounding."""
 _SHARES: Final = frozenset(
@@ -294,8 +295,8 @@ _DMON_FIELDS: Final = {
     "mem": (Quantity.DEVICE_MEMORY_BUSY, PERCENT, "%"),
     "pwr": (Quantity.POWER, 1.0, "W"),
     "fb": (Quantity.DEVICE_MEMORY, MEBIBYTE, "MB"),
-    "rxpci": (Quantity.TO_DEVICE, 1e6, "MB/s"),
-    "txpci": (Quantity.FROM_DEVICE, 1e6, "MB/s"),
+    "rxpci": (Quantity.TO_DEVICE, MEGABYTE, "MB/s"),
+    "txpci": (Quantity.FROM_DEVICE, MEGABYTE, "MB/s"),
 }
 """Quantity, SI factor and unit of each column of ``nvidia-smi dmon``."""
 _DMON_HEADER: Final = re.compile(r"\s*#.*\bgpu\s+\S")
@@ -363,7 +364,7 @@ def _take_dmon_row(
     clock = re.fullmatch(r"(\d\d):(\d\d):(\d\d)", cells.get("time", ""))
     seen = times.setdefault(device, [])
     if clock is not None and len(seen) < MAX_TIMES:
-        seen.append(3600.0 * int(clock[1]) + 60.0 * int(clock[2]) + int(clock[3]))
+        seen.append(units.HOUR * int(clock[1]) + units.MINUTE * int(clock[2]) + int(clock[3]))
 
 
 def is_table(text: str) -> bool:

@@ -381,7 +381,7 @@ _ELEMENT: Final[Mapping[str, float]] = {
     "char": 1.0,
     "bool": 1.0,
 }
-_MOST: Final = 1e18
+_MOST: Final = 5e17
 """Largest number of values, ranks or bytes that an event may state."""
 _ACTIVATIONS: Final = frozenset({"alltoall", "sendrecv"})
 _SHARDS: Final = frozenset({"all_gather", "reduce_scatter"})
