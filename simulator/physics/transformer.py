@@ -23,7 +23,15 @@ from simulator.schema.machines import Cluster, Collective, Host
 from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import CudaGraphs, Kernels
-from simulator.schema.training import Partition, Recompute, Schedule, Sharding, Targets, Train
+from simulator.schema.training import (
+    ContextExchange,
+    Partition,
+    Recompute,
+    Schedule,
+    Sharding,
+    Targets,
+    Train,
+)
 from simulator.schema.transformers import Transformer
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
@@ -86,7 +94,9 @@ class Layout:
     `shard_group` ranks. `offloaded`: optimizer state is on the host. `all_forward`: all forward
     passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
     time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
-    of the gradients. `imbalance` is the load of the busiest expert rank over the mean load.
+    of the gradients. `gathered_context`: keys and values are gathered over context-parallel ranks
+    rather than sent around a ring. `imbalance` is the load of the busiest expert rank over the mean
+    load.
     """
 
     devices: Real
@@ -109,6 +119,7 @@ class Layout:
     padded_experts: Real = 0.0
     imbalance: Real = 1.0
     unbalanced_context: Real = 0.0
+    gathered_context: Real = 0.0
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0
@@ -399,6 +410,7 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
+        gathered_context=float(degrees.context_exchange is ContextExchange.ALL_GATHER),
         sharded=gathered * shares,
         again=float(again),
         sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
