@@ -430,7 +430,7 @@ def lower(counters: dict[str, float], words: dict[str, dict[str, int]]) -> None:
         ceiling = settings()["counters"][name].get("ceiling")
         lowest = max(value, settings()["counters"][name]["reach"])
         if ceiling is not None and lowest < ceiling:
-            row = re.compile(rf"^({name} = .*ceiling = )[\d.]+", re.MULTILINE)
+            row = re.compile(rf"^({name} = .*ceiling = )[\d._]+", re.MULTILINE)
             text = row.sub(rf"\g<1>{lowest:.10g}", text)
     head = text.partition("\n[word_ceilings.")[0]
     old = settings()["word_ceilings"]

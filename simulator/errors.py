@@ -15,7 +15,7 @@ that `plan` detects itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simulator.records import dataclass
 
 
 class PlanError(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -36,6 +36,7 @@ from simulator.pipeline.run_length import extras, lengths, placement_time
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
+from simulator.records import dataclass
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.binding import FULL, cpu_need
 from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores

@@ -9,11 +9,11 @@ operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from simulator.records import dataclass
 from simulator.units import Real, Unit, at_least
 
 Points: TypeAlias = tuple[float, ...]

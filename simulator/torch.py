@@ -18,7 +18,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,6 +29,7 @@ from simulator.probe import loader as probe
 from simulator.probe.loader import Loader, Settings, Timed
 from simulator.probe.machine import Busy, look
 from simulator.reading.hardware.profile_text import binary_size, comment, quantity
+from simulator.records import dataclass
 from simulator.units import Bytes, Seconds
 from simulator.version import __version__
 

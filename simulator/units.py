@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import UnitError
+from simulator.records import dataclass
 
 Real: TypeAlias = float | NDArray[np.float64]
 """A float, or one float for each candidate of a batch: what equations take and return."""

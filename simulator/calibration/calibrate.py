@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -42,6 +41,7 @@ from simulator.calibration.solvers import prior_weights, robust_fit, within_reac
 from simulator.errors import InputError, Problem
 from simulator.reading.keys import numeric_key
 from simulator.reading.scenario import load_scenario
+from simulator.records import dataclass
 from simulator.schema.calibration import FACTORS, FactorKind, Fitted, Overlay
 from simulator.schema.measurement import MeasurementSet, Parameter, Split
 from simulator.schema.scenario import Scenario

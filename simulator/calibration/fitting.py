@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -20,6 +20,7 @@ from simulator.reading.keys import Key, numeric_key
 from simulator.reading.merge_documents import gather
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
+from simulator.records import dataclass
 from simulator.results.metrics import number_at
 from simulator.schema.calibration import FACTORS
 from simulator.schema.measurement import MeasurementSet, Parameter, Row

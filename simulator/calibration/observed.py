@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 
 from simulator.errors import NotModelled
 from simulator.predict import predict
+from simulator.records import dataclass
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.calibration import FACTORS, FactorKind

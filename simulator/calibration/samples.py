@@ -7,7 +7,7 @@ group that is measured only to fit the constants of that group, such as the run 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from simulator.calibration.fitting import (
 from simulator.calibration.solvers import solve
 from simulator.errors import InputError, Problem
 from simulator.reading.scenario import load_scenario
+from simulator.records import dataclass
 from simulator.schema.calibration import Envelope
 from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
 

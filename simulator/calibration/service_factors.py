@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from simulator.errors import InputError, Problem
 from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
+from simulator.records import dataclass
 from simulator.results.metrics import part_figures, service_figures
 from simulator.results.serving import Saturation
 from simulator.schema.measurement import Row

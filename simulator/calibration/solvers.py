@@ -14,13 +14,13 @@ of a quarter of the range between its bounds. Parameters that the observations d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from simulator.calibration.fitting import LOG_STEP, Errors, Vector, box
+from simulator.records import dataclass
 
 Function: TypeAlias = Callable[[Vector], Vector]
 

@@ -7,7 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,6 +24,7 @@ from simulator.cli.options import (
 )
 from simulator.cli.output import Exit, check_writable, complain, emit, write_file
 from simulator.errors import InputError, NotModelled, PlanError
+from simulator.records import dataclass
 from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:

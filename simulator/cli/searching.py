@@ -6,7 +6,6 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +13,7 @@ import click
 
 from simulator.cli.options import jobs_option, near
 from simulator.cli.output import check_writable, complain, counting_line, progress_line
+from simulator.records import dataclass
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from simulator.pipeline.run_length import Extras, Lengths, worker_start
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Topology
+from simulator.records import dataclass
 from simulator.results.cost import machines_price
 from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -27,6 +27,7 @@ from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Location, Topology
+from simulator.records import dataclass
 from simulator.schema.data_loading import Assignment, LoaderPolicy
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode

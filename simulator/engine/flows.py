@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Final, TypeAlias
@@ -47,6 +46,7 @@ from simulator.engine.sharing import (
     ignore,
     succeed_in_order,
 )
+from simulator.records import dataclass
 
 Route: TypeAlias = tuple[tuple[UnitKey, float], ...]
 """Units passed, each with the capacity that one unit of rate uses there."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -34,6 +34,7 @@ from simulator.pipeline.loads import (
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
+from simulator.records import dataclass
 from simulator.results.cost import bill_of_stores, paid_time
 from simulator.results.energy import LOG_SD as POWER_LOG_SD
 from simulator.results.energy import electricity_of, energy_of, joules_per_step

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -24,6 +23,7 @@ from simulator.engine.symmetry import SymmetryReduction
 from simulator.engine.trace import Meter
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import CPU, Location, Topology, WeightedRoute, compute_stream
+from simulator.records import dataclass
 from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 

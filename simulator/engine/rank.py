@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from statistics import NormalDist, fmean
 
@@ -31,6 +30,7 @@ from simulator.pipeline.program import (
     line_of,
 )
 from simulator.pipeline.stages.base import Actor, Per, Slot, StageDemands
+from simulator.records import dataclass
 
 
 class Barrier:

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Final
@@ -57,6 +56,7 @@ from simulator.engine.sharing import LAST, Alarm, Clock
 from simulator.engine.symmetry import SymmetryReduction
 from simulator.engine.trace import TraceEvent
 from simulator.pipeline.program import OWN_WORK, by_line, entries
+from simulator.records import dataclass
 from simulator.results.prediction import Sample, Slice
 from simulator.schema.scenario import Job
 from simulator.units import Seconds

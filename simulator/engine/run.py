@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Any, Final
@@ -50,6 +50,7 @@ from simulator.pipeline.topology import (
     Topology,
     compute_stream,
 )
+from simulator.records import dataclass
 from simulator.results.binding import binding
 from simulator.results.prediction import Distribution, StepSplit, Timing, Usage
 from simulator.schema.fields import Section

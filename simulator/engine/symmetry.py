@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 from simulator.pipeline.loads import pressures
@@ -32,6 +32,7 @@ from simulator.pipeline.stages.base import (
     StageDemands,
 )
 from simulator.pipeline.topology import Location, Topology, WeightedRoute
+from simulator.records import dataclass
 from simulator.schema.scenario import Scenario
 
 Route: TypeAlias = tuple[tuple[str, float], ...]

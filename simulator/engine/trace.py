@@ -7,7 +7,6 @@ The operations of each stage in a steady step come from the pipeline schedule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from simulator.physics.device_time import pipeline_of
@@ -17,6 +16,7 @@ from simulator.pipeline.loads import resource_name
 from simulator.pipeline.stages.base import Actor, Entry, Resource, Slot
 from simulator.pipeline.stages.communication import step_of
 from simulator.pipeline.topology import CPU, Topology, compute_stream
+from simulator.records import dataclass
 from simulator.results.prediction import PIPELINE, Counter, Sample, Slice, Trace
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Parallelism

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from simulator.importers.foreign import Entry, changed, read_yaml, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.profile_text import binary_size, comment, quantity, quote
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 
 WANTED: Final = "a DLIO workload"
 SECTIONS: Final = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
@@ -31,6 +31,7 @@ from simulator.reading.hardware.profile_text import (
     table,
 )
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.storage import Scope
 from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds
 

@@ -12,7 +12,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.reading.reading import dotted, fail
 from simulator.reading.reading import read_bytes as read_start
+from simulator.records import dataclass
 
 MAX_BYTES: Final = int(units.parse("256 MiB", units.BYTE))
 """Maximum size of a file, after decompression [B]."""

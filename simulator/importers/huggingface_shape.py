@@ -7,10 +7,11 @@ A configuration file omits the defaults of its ``model_type``. They are taken fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from simulator.importers.foreign import Entry
+from simulator.records import dataclass
 
 _LLAMA: Final = {
     "num_hidden_layers": 32,

@@ -14,7 +14,6 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -26,6 +25,7 @@ from simulator.importers.dlio import Workload
 from simulator.importers.foreign import Entry, read_json, read_yaml, refuse
 from simulator.importers.result import Fragment, Kind, aligned
 from simulator.reading.reading import fail, neighbour
+from simulator.records import dataclass
 from simulator.units import Seconds
 
 WANTED: Final = "the summary of a run of MLPerf Storage"

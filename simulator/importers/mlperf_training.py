@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from simulator.errors import Problem
 from simulator.importers.foreign import Entry, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 from simulator.units import Seconds
 

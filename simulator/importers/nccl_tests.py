@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -32,6 +32,7 @@ from simulator.reading.hardware.profile_text import (
     table,
 )
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.machines import Collective, Link, LinkKind, Regime
 
 WANTED: Final = "the output of nccl-tests"

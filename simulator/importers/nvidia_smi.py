@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations_with_replacement
@@ -41,6 +41,7 @@ from simulator.reading.hardware.profile_text import (
     table,
 )
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.machines import PeerTopology
 from simulator.units import Bytes, BytesPerSecond, Hertz, Unit, Watts

@@ -15,7 +15,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from simulator.importers.foreign import read_text
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.reading import fail
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.cost import Price, Purchase, price_of
 from simulator.schema.machines import Host
 from simulator.schema.provenance import Source

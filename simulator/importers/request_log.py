@@ -10,7 +10,6 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.service.load import OWN, moment
 from simulator.reading.table import capped, read_table
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 
 COLUMNS: Final = {

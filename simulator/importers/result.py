@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from simulator.errors import InputError
@@ -14,6 +14,7 @@ from simulator.reading.hardware.devices import to_link, to_storage
 from simulator.reading.hardware.machine import to_host
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.measurement_set import set_csv
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 
 

@@ -23,7 +23,7 @@ import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from simulator import units
 from simulator.importers.foreign import Entry, Problems, parse_json, read_text, refuse
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.units import Seconds
 
 

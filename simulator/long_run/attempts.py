@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.reliability import interruption_rate
+from simulator.records import dataclass
 from simulator.results.prediction import (
     BLOCKED,
     CAPACITY,

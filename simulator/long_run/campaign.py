@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.records import dataclass
 from simulator.schema.long_run import Order, PooledJob
 from simulator.units import Seconds, Usd, UsdPerSecond
 

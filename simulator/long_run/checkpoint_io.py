@@ -8,7 +8,7 @@ asynchronous write and these reads slow each other down, as in a fair queue.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from simulator.physics.footprint import checkpoint_shares
@@ -17,6 +17,7 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, asking
 from simulator.pipeline.stages.waiting import AGREEING
 from simulator.pipeline.topology import Location, Topology, build
+from simulator.records import dataclass
 from simulator.results.prediction import Timing
 from simulator.schema.long_run import Checkpoints, Near, Target
 from simulator.schema.scenario import Scenario

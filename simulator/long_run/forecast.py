@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from simulator.equations.reliability import best_checkpoint_interval, interrupti
 from simulator.long_run.attempts import Array, SimulatedRuns, simulate_runs
 from simulator.long_run.checkpoint_io import WRITE_LOG_SD, checkpoint_times
 from simulator.pipeline.run_length import checkpoints
+from simulator.records import dataclass
 from simulator.results.cost import (
     StoreActivity,
     bill_of,

@@ -19,13 +19,13 @@ tree over the machines instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
+from simulator.records import dataclass
 from simulator.schema.machines import Collective, Curve, Host, Link, PeerTopology, Regime
 from simulator.units import (
     SECOND,

@@ -32,8 +32,6 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simulator.equations.collectives import distinct_places, ring_wire_bytes, shard_bytes
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.pipeline import slowest_stage
@@ -53,6 +51,7 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import TransformerStep
+from simulator.records import dataclass
 from simulator.schema.software import Kernels
 from simulator.units import (
     Bytes,

@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Final
 
@@ -50,6 +50,7 @@ from simulator.physics.parameters import (
     whole_footprint,
 )
 from simulator.physics.transformer import FULL, TransformerStep, describe_memory
+from simulator.records import dataclass
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import Model
 from simulator.schema.provenance import Assumption

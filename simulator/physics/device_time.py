@@ -8,7 +8,7 @@ with the host that launches their kernels. Without an accelerator the CPU cores 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -37,6 +37,7 @@ from simulator.physics.transformer import (
     recomputation,
     transformer_step,
 )
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.calibration import IDENTITY
 from simulator.schema.convnets import ConvNet

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, cast
 
@@ -29,6 +29,7 @@ from simulator.physics.device_memory import (
     weight_width,
 )
 from simulator.physics.parameters import learned_in_all
+from simulator.records import dataclass
 from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement
 from simulator.schema.long_run import Target
 from simulator.schema.models import CustomModel

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -32,6 +32,7 @@ from simulator.physics.device_time import device_time
 from simulator.physics.kernels import Gemms, Units, gemm_seconds
 from simulator.physics.operators import core_peak
 from simulator.physics.transformer import Device, Shape
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.machines import Host, LinkKind
 from simulator.schema.scenario import Scenario

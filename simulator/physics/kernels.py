@@ -7,7 +7,6 @@ casts and the update follow from their arithmetic and traffic at fitted shares o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import Device, Recomputation, TransformerStep
+from simulator.records import dataclass
 from simulator.schema.models import DROPOUT, FUNCTION, GATE, NORM, SUM, TURN, Product
 from simulator.schema.software import LAYER_KERNELS, SMALL_KERNELS, Kernels, ProductFigures
 from simulator.terms import Term, term

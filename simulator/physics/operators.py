@@ -9,7 +9,7 @@ FLOPs of a sample are counted as in published MFU and HFU values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -39,6 +39,7 @@ from simulator.physics.kernels import (
     with_repeated_launches,
 )
 from simulator.physics.transformer import NO_RECOMPUTATION, Recomputation, peak_of_values
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.machines import Host
 from simulator.schema.models import Kind, Model, Operator, forward_flops

@@ -32,7 +32,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from simulator.equations.memory import FULL_PRECISION, recomputed_layer_bytes
@@ -46,6 +45,7 @@ from simulator.physics.transformer import (
     shape_of,
     work_of,
 )
+from simulator.records import dataclass
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import Model, Product
 from simulator.schema.scenario import Job

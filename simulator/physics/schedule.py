@@ -16,10 +16,10 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, repeat
 
+from simulator.records import dataclass
 from simulator.schema.training import Schedule
 from simulator.units import Real, Seconds
 

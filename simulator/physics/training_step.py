@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Final
 
 import numpy as np
@@ -83,6 +83,7 @@ from simulator.physics.parameters import (
     updated_parameters,
 )
 from simulator.physics.transformer import TransformerStep
+from simulator.records import dataclass
 from simulator.schema.models import Product
 from simulator.schema.software import Kernels
 from simulator.terms import Term, product_of, stated, sum_of, term

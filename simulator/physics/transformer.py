@@ -6,7 +6,7 @@ differ in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +16,7 @@ from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.memo import cached
 from simulator.physics.collectives import InMachine, Protocols, in_machine
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.calibration import Calibration
 from simulator.schema.convnets import ConvNet

@@ -11,7 +11,7 @@ read at the same time and compute at the same time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress, product
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,6 +32,7 @@ from simulator.pipeline.stages.base import (
     StageDemands,
 )
 from simulator.pipeline.topology import CPU, Location, Topology, build
+from simulator.records import dataclass
 from simulator.schema.candidates import stack
 from simulator.schema.data_loading import Assignment, Straggler
 from simulator.schema.fields import Shape, Spread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.input import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
+from simulator.records import dataclass
 from simulator.schema.data_loading import CachePolicy, Placement, Preparation
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope

@@ -56,7 +56,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -66,6 +65,7 @@ from numpy.typing import NDArray
 from simulator.pipeline.loads import alone, least_step
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
+from simulator.records import dataclass
 from simulator.schema.scenario import Scenario
 from simulator.units import Real
 

@@ -10,7 +10,7 @@ site of its own, whose units have its name as a prefix; it serves all training m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -24,6 +24,7 @@ from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
+from simulator.records import dataclass
 from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope

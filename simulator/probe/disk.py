@@ -19,13 +19,13 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.probe.reading import Found, Reading, Say, Unmeasurable, repeat
+from simulator.records import dataclass
 from simulator.units import Bytes, Seconds, Unit
 
 LARGE: Final = units.parse("1 MiB", units.BYTE)

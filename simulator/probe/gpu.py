@@ -11,7 +11,6 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from simulator import units
 from simulator.probe.reading import Found, Reading, Say, Unmeasurable
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.units import Bytes, Seconds
 

@@ -14,11 +14,12 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from simulator.errors import PlanError
 from simulator.probe.machine import Usage, in_line, own_memory, usage
+from simulator.records import dataclass
 from simulator.units import Bytes, Seconds
 
 PREFETCH: Final = 2

@@ -8,12 +8,12 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 from simulator import units
+from simulator.records import dataclass
 from simulator.units import Bytes, Seconds
 from simulator.version import __version__
 

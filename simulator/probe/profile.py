@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from simulator import units
@@ -18,6 +18,7 @@ from simulator.reading.hardware.profile_text import (
     quote,
     table,
 )
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.machines import Collective, Link, LinkKind, PeerTopology
 from simulator.schema.storage import Scope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from simulator.records import dataclass
 from simulator.units import Seconds, Unit
 
 SHARE: Final = Unit("", "a share")

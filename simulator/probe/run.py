@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,6 +13,7 @@ from simulator.probe import cpu, disk, gpu, machine, memory
 from simulator.probe.disk import Place
 from simulator.probe.machine import Busy, Machine
 from simulator.probe.reading import Found, Reading, Say, joined
+from simulator.records import dataclass
 from simulator.units import Seconds
 from simulator.version import __version__
 

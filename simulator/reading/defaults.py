@@ -7,11 +7,12 @@ the assumptions of the prediction.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from simulator import units
 from simulator.memo import cached
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import (
     Access,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, time
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from simulator.reading.tables import (
     table_at,
     table_keys,
 )
+from simulator.records import dataclass
 from simulator.schema.fields import nearest_hint, slip_of
 
 SCHEMA: Final = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Final
 
@@ -13,6 +13,7 @@ from simulator.reading.reading import dotted
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.tables import FileTable, table_keys
 from simulator.reading.unresolved import read_sections
+from simulator.records import dataclass
 from simulator.schema.fields import Section
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service, Serving

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.tables import TableKey, key_at, table_keys
+from simulator.records import dataclass
 from simulator.schema.calibration import FACTORS
 from simulator.schema.fields import BadValueError, Number, Quantity, nearest
 from simulator.units import Unit

@@ -11,9 +11,11 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final, TypeAlias
+
+from simulator.records import dataclass
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Location of a value: keys, and positions (from 0) within lists."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TextIO
 
@@ -25,6 +25,7 @@ from simulator.reading.lines import DEEPEST, KeyPath, TooDeepError, key_lines
 from simulator.reading.reading import LARGEST, fail, neighbour
 from simulator.reading.shipped import find_scenario, nearest_scenarios
 from simulator.reading.tables import FileTable, key_at
+from simulator.records import dataclass
 from simulator.schema.training import Mode
 
 STANDARD_INPUT: Final = "-"

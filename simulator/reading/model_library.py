@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -17,6 +17,7 @@ from simulator.reading.document import Document, examine, read_document
 from simulator.reading.lines import KeyPath
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import table_keys
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.convnets import Block, efficientnet, resnet, unet
 from simulator.schema.fields import (

@@ -7,9 +7,10 @@ expressions of [sweep] and [goal] have the grammar of docs/search.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
+from simulator.records import dataclass
 from simulator.schema.cost import DURING_THE_RUN, EnergyPlan, Ownership, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, Remote
 from simulator.schema.fields import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from simulator import units
 from simulator.errors import InputError, Problem, UnitError
 from simulator.reading.document import MAX_PROBLEMS
 from simulator.reading.reading import decode, fail, read_bytes, refuse_irregular
+from simulator.records import dataclass
 from simulator.units import PERCENT, Unit, parse, parse_count
 
 LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))

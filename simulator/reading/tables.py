@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from enum import Enum, auto
 from typing import (
     Annotated,
@@ -26,6 +26,7 @@ from typing import (
 )
 
 from simulator.reading.lines import KeyPath
+from simulator.records import dataclass
 from simulator.schema.fields import (
     SOURCED,
     BadValueError,

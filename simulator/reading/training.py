@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Annotated, Any, Final
 
@@ -21,6 +21,7 @@ from simulator.reading.hardware.devices import share_note
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import CostBasis

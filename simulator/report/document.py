@@ -18,9 +18,10 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
+
+from simulator.records import dataclass
 
 Thing = TypeVar("Thing")
 Columns: TypeAlias = Mapping[str, Callable[[Thing], Any]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
+from simulator.records import dataclass
 from simulator.report.text import printable
 from simulator.schema.accelerators import Stack
 from simulator.schema.cost import Purchase

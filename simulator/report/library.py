@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any, Final
 
 from simulator.reading.hardware.catalogue import asked_for
 from simulator.reading.model_library import model_names, read_model
 from simulator.reading.shipped import scenario_names, scenario_path, service_names
+from simulator.records import dataclass
 from simulator.report.document import Code, Document, Table, grid, notes, section
 from simulator.report.markdown import as_markdown
 from simulator.results.metrics import METRICS

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +20,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from simulator.errors import PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.reading.settings import unit_of
+from simulator.records import dataclass
 from simulator.report.numbers import is_wide, scaled
 from simulator.report.prediction.rows import NEGLIGIBLE, parts
 from simulator.report.prediction.verdict import device_word

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from simulator.records import dataclass
 from simulator.report.text import count, printable
 from simulator.schema.accelerators import Gpu, Outdone, Relative
 from simulator.schema.cost import Price

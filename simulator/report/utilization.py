@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from simulator.importers.utilization import Quantity, Series, Utilization
+from simulator.records import dataclass
 from simulator.report.document import Document, Table, grid, notes, section
 from simulator.report.text import percent
 from simulator.results.prediction import Prediction

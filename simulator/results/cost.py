@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -22,6 +22,7 @@ from simulator.pipeline.run_length import (
 )
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import bytes_per_file, read_from_store, write_operations
+from simulator.records import dataclass
 from simulator.results.energy import (
     Billed,
     electricity_by_time,

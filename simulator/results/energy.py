@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from simulator.equations import cost as equations
@@ -17,6 +17,7 @@ from simulator.equations.cost import (
 )
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Resource
+from simulator.records import dataclass
 from simulator.results.prediction import Energy, Timing
 from simulator.schema.cost import EnergyPlan, Purchase
 from simulator.schema.machines import Group, short_name

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Final, TypeAlias
 
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.physics.transformer import of_tokens
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import LoaderKind
 from simulator.schema.fields import (

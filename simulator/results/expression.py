@@ -17,13 +17,13 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 from typing import Any, Final, NamedTuple, NoReturn, SupportsFloat, TypeAlias
 
 from simulator.errors import PlanError, UnitError
 from simulator.physics.footprint import Verdict
+from simulator.records import dataclass
 from simulator.results.binding import LIMITS
 from simulator.results.metrics import JOB_METRICS, SOLVER, USD_PER_HOUR, Value, measurable
 from simulator.units import HOUR, USD_PER_SECOND, Unit, parse

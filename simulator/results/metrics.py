@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -28,6 +28,7 @@ from simulator.physics.operators import (
 )
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.input import read_bytes
+from simulator.records import dataclass
 from simulator.results.prediction import QUANTILES, Prediction
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode

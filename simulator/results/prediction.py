@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import hit_ratio
+from simulator.records import dataclass
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving
 from simulator.schema.provenance import Assumption

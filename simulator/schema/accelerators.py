@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Final
 
+from simulator.records import dataclass
 from simulator.schema.fields import (
     DERIVED,
     ByteFigure,

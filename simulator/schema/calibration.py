@@ -8,9 +8,10 @@ the measurements determine them, and the rows they were fitted to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final, Literal
 
+from simulator.records import dataclass
 from simulator.schema.fields import (
     DERIVED,
     REQUIRED,

@@ -10,13 +10,14 @@ uncertainties) may differ; the batch has those of its first candidate.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import Dataset, InputPipeline
 from simulator.schema.machines import CpuPool, Group, Host, Link, Network

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -35,6 +35,7 @@ import numpy as np
 
 from simulator.errors import NotModelled
 from simulator.memo import cached
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import (
     WIDE,

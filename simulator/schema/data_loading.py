@@ -7,10 +7,11 @@ prefetched across epochs. `InputPipeline.policy` returns these rules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated
 
+from simulator.records import dataclass
 from simulator.schema.fields import (
     CONSTANT,
     DEPENDS,

@@ -17,12 +17,13 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, NoReturn, Protocol
 
 from simulator import units
 from simulator.errors import UnitError
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 from simulator.units import Unit
 

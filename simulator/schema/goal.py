@@ -7,10 +7,11 @@ metrics the dotted names of `metrics`; both are checked when they are read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 
+from simulator.records import dataclass
 from simulator.schema.fields import (
     DEPENDS,
     DERIVED,

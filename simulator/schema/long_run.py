@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated
 
+from simulator.records import dataclass
 from simulator.schema.fields import (
     DERIVED,
     REQUIRED,

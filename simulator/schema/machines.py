@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated
 
 from simulator.equations.cpu import capacity_beside
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.cost import Price
 from simulator.schema.fields import (

@@ -22,7 +22,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -31,6 +31,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from simulator.errors import NotModelled
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.provenance import Source
 from simulator.schema.training import Recompute

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
+
+from simulator.records import dataclass
 
 _FIRST: Final = re.compile(r"(?:>=)?(?P<day>\d{4}(?:-\d{2}(?:-\d{2})?)?)")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.calibration import IDENTITY, Calibration
 from simulator.schema.cost import (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Final
 
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.cost import EnergyPlan, Ownership
 from simulator.schema.fields import (

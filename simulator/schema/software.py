@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Annotated, Final
 
+from simulator.records import dataclass
 from simulator.schema.fields import DEPENDS, DERIVED, Choice, Number, Section, TextField
 from simulator.schema.provenance import Source
 from simulator.units import Bytes, Seconds

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Final
 
 from simulator.equations.cost import provisioned_price
 from simulator.equations.storage import burst_rate
+from simulator.records import dataclass
 from simulator.schema.fields import (
     DEPENDS,
     SOURCED,

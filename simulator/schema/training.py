@@ -10,10 +10,11 @@ Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Final
 
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.fields import (
     CONSTANT,

@@ -7,10 +7,11 @@ the general shape of `transformers.Transformer`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from simulator.errors import NotModelled
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import Forward, Model, Operator, StepTimes, activation_element
 from simulator.schema.provenance import Source

@@ -19,11 +19,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from simulator.equations.step import mean_square_length
 from simulator.memo import cached
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import (
     DROPOUT,

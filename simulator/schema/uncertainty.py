@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from statistics import NormalDist
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.uncertainty import doublings_outside, stretched_deviation
+from simulator.records import dataclass
 from simulator.schema.provenance import Source
 from simulator.units import Seconds
 

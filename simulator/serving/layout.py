@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simulator.errors import NotModelled
 from simulator.physics.forward_pass import Pass, ScaledPass, SpeculativePass
+from simulator.records import dataclass
 from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Batching, Load, Service, Serving
 from simulator.serving.replica import Pool, pool_of

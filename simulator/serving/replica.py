@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from simulator.equations.serving import pool_blocks, room_in_free, room_in_total
 from simulator.physics.forward_pass import Pass
+from simulator.records import dataclass
 from simulator.schema.serving import MemoryBase, Serving
 from simulator.units import Bytes
 

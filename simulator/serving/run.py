@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from simulator.equations.serving import blocks_of, causal_pairs, little
 from simulator.physics.forward_pass import Iteration
+from simulator.records import dataclass
 from simulator.results.serving import Answered, Latency, Saturation
 from simulator.schema.serving import (
     Lengths,

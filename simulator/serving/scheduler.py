@@ -17,12 +17,12 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
 from simulator.equations.serving import blocks_of, causal_pairs
 from simulator.physics.forward_pass import Iteration
+from simulator.records import dataclass
 from simulator.schema.serving import Admission, Batching, Dynamic, Held, Serving
 from simulator.serving.load import Requests
 from simulator.serving.replica import Decoding

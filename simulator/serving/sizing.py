@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from simulator.errors import NotModelled
+from simulator.records import dataclass
 from simulator.results.serving import Answered
 from simulator.schema.serving import OpenLoop, Service, Serving
 from simulator.serving.answers import lack, meets, uncertain

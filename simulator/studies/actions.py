@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
+from simulator.records import dataclass
 from simulator.results.cost import bill_of, data_rent, machines_price, service_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction

@@ -7,12 +7,12 @@ the fewest are found by bisection; settings that do not fit into RAM are exclude
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.records import dataclass
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.levers.catalogue import ADVISE_INPUT, lever

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
+from simulator.records import dataclass
 from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host

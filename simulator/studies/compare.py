@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from simulator.equations.cost import cost_ratio, saving
 from simulator.reading.effective_settings import Input
+from simulator.records import dataclass
 from simulator.results.cost import service_cost
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction

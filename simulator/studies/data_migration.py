@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from simulator.equations.cost import egress_cost, requests_cost
 from simulator.equations.storage import operations_per_sample
 from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
+from simulator.records import dataclass
 from simulator.results.cost import UNLIMITED, data_stores
 from simulator.results.metrics import Value
 from simulator.schema.scenario import Scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from simulator.predict import predict, rates_with_fewer
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.interruptions import cards_of, interruptions_of
 from simulator.reading.search.candidates import CandidateReader
+from simulator.records import dataclass
 from simulator.results.cost import bill
 from simulator.results.energy import Standing, is_owned, missing, standing
 from simulator.results.prediction import Outlook, Prediction, Way

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from simulator.engine.intervals import figures, uncertainty_components
 from simulator.predict import predict, simulation_input
+from simulator.records import dataclass
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario

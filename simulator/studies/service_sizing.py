@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.service.scenario import ServiceReader
+from simulator.records import dataclass
 from simulator.results.cost import service_cost, service_price
 from simulator.results.metrics import service_figures
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -15,6 +14,7 @@ from simulator.physics.footprint import HostRam, host_ram
 from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
+from simulator.records import dataclass
 from simulator.results.prediction import Prediction
 from simulator.schema.cost import Purchase, price_of
 from simulator.schema.goal import Plain

@@ -9,7 +9,7 @@ equal is the key reported. So no key is reported that has an effect or that is r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -24,6 +24,7 @@ from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import alternatives, given_keys
+from simulator.records import dataclass
 from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from simulator.errors import (
@@ -25,6 +25,7 @@ from simulator.physics.footprint import Verdict
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase, Resource
 from simulator.predict import predict, simulation_input
+from simulator.records import dataclass
 from simulator.results.metrics import measurable, number_at, select, unstarved_rate
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.fields import nearest_hint

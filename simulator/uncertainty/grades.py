@@ -7,7 +7,7 @@ Uncertainties are in ``data/uncertainty.toml``, the range of measured runs in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Annotated, Final, TypeAlias
 
@@ -17,6 +17,7 @@ from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.shipped import DATA
 from simulator.reading.training import is_sister
+from simulator.records import dataclass
 from simulator.results.envelope import (
     FRAMEWORK,
     GPU,

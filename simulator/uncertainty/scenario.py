@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Final
 
@@ -24,6 +24,7 @@ from simulator.reading.fitted.kernel_files import with_values
 from simulator.reading.fitted.kernels import stood_in, with_kernel_files
 from simulator.reading.keys import numeric_key
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.results.envelope import outside, placed
 from simulator.schema.calibration import Overlay, TransferError
 from simulator.schema.fields import NumberOrZeroField, Quantity, TextField

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from simulator.physics.device_time import device_time
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.topology import build
+from simulator.records import dataclass
 from simulator.results.prediction import Prediction
 from simulator.schema.machines import Host
 from simulator.schema.models import Model, forward_flops

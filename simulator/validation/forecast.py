@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -22,6 +22,7 @@ from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.scenario import load_scenario
 from simulator.reading.service.figures import unseen
 from simulator.reading.service.scenario import ServiceReader
+from simulator.records import dataclass
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at, service_figures
 from simulator.schema.calibration import TransferError

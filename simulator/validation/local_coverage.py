@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from simulator.errors import PlanError
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
+from simulator.records import dataclass
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.measurement import MeasurementSet, Row

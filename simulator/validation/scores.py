@@ -6,12 +6,12 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.records import dataclass
 from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.units import Seconds
 from simulator.validation.features import Features

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
+from simulator.records import dataclass
 from simulator.schema.calibration import TransferError
 from simulator.schema.measurement import MeasurementSet, Parameter, Row
 from simulator.studies.search.workers import Progress, cores, local_workers

@@ -7,11 +7,11 @@ scenario alone. Test rows are compared with the tolerances of the set; fit rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from simulator.records import dataclass
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import (
     REGIME_SEPARATOR,

@@ -16,7 +16,7 @@ the device's queue was full are assumed to be short.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
@@ -41,6 +41,7 @@ from simulator.importers.torch_profiler.trace_file import (
     both,
     union,
 )
+from simulator.records import dataclass
 from simulator.units import BytesPerSecond, Seconds
 
 _INSTANT: Final = units.parse("2 us", units.SECOND)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -28,6 +27,7 @@ from simulator.importers.torch_profiler.trace_file import (
     without,
 )
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.units import Bytes, Seconds
 
 _SHORT: Final = re.compile(r"^(?:void )?([^<(]*)")

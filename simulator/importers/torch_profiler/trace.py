@@ -7,7 +7,6 @@ operators, `scaling` gives the step at another batch size or number of devices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,7 @@ from simulator.importers.torch_profiler.trace_file import (
     read_trace,
 )
 from simulator.reading.hardware.profile_text import comment, quantity, quote
+from simulator.records import dataclass
 from simulator.units import BytesPerSecond, Seconds
 
 _NAMED: Final = {

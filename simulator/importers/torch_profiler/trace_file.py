@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -27,6 +27,7 @@ from simulator.equations import collectives
 from simulator.errors import Problem
 from simulator.importers.foreign import MAX_PROBLEMS, Entry, parse_json, read_text, refuse
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 Intervals: TypeAlias = NDArray[np.float64]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
+from simulator.records import dataclass
 from simulator.schema.calibration import Calibration
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, quotient_of

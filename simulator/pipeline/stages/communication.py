@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from simulator.physics.device_time import device_time, device_traffic, uses_fitt
 from simulator.physics.parameters import learned_in_all
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.machines import Collective, Host, LinkKind
 from simulator.schema.scenario import Scenario

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simulator.equations import cpu
 from simulator.equations.step import batch_work
 from simulator.physics.device_time import device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
+from simulator.records import dataclass
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
 from simulator.terms import quotient_of, stated, term

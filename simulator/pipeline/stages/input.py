@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from simulator.equations.storage import operations_per_sample
 from simulator.physics.device_memory import batch_in_bytes
 from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import (
     Access,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -30,6 +29,7 @@ from simulator.physics.device_time import DeviceTime, device_time
 from simulator.physics.footprint import CheckpointShares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
+from simulator.records import dataclass
 from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage

@@ -8,12 +8,13 @@ architecture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Outdone, Relative
 from simulator.schema.fields import Choice, NumberField, NumberOrZeroField, TextField
 from simulator.schema.provenance import Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Final
 
@@ -22,6 +22,7 @@ from simulator.reading.fitted.kernel_files import (
     launch_factor,
     source_of,
 )
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.machines import Link
 from simulator.schema.provenance import Source

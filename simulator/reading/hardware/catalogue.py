@@ -13,7 +13,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
@@ -31,6 +31,7 @@ from simulator.reading.hardware.profile_text import price_table
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import merge
 from simulator.reading.shipped import shipped_folder
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import DateField, TextField
 from simulator.schema.machines import Cpu, Host, Link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
@@ -13,6 +13,7 @@ from simulator.errors import InputError, Problem
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.fitted.kernel_files import among_measured
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import NumberField, PositiveShareField, Profile, TextField
 from simulator.schema.machines import Cpu, Link, VectorUnits

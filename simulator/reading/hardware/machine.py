@@ -7,13 +7,14 @@ its price.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Final, Protocol, TypeVar
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.devices import Cite, refuse_if, vector_units_of
 from simulator.reading.lines import KeyPath
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
 from simulator.schema.cost import Price, Purchase, PurchaseField
 from simulator.schema.fields import (

@@ -7,11 +7,11 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator import units
 from simulator.reading.reading import fail
+from simulator.records import dataclass
 from simulator.schema.cost import Price, Purchase
 from simulator.units import HOUR, Unit, UsdPerSecond
 

@@ -6,7 +6,7 @@ Defaults are those of ``data/ownership.toml`` and ``data/electricity.toml``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Final
 
@@ -14,6 +14,7 @@ from simulator.errors import InputError, UnitError
 from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.cost import EnergyPlan, Ownership, PueField
 from simulator.schema.fields import (
     SOURCED,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
 from simulator.errors import InputError
 from simulator.reading.document import Document, check, read_document
+from simulator.records import dataclass
 from simulator.schema.fields import (
     Choice,
     CountField,

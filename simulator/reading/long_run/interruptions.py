@@ -6,7 +6,7 @@ Periods of spot capacity are recorded in a trace, or generated from their means.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -20,6 +20,7 @@ from simulator.memo import cached
 from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.shipped import DATA
 from simulator.reading.table import Line, Table, read_table
+from simulator.records import dataclass
 from simulator.schema.fields import (
     CountField,
     NumberOrZeroField,

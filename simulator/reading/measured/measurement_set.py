@@ -14,7 +14,7 @@ import csv
 import io
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -56,6 +56,7 @@ from simulator.reading.table import (
     read_table,
 )
 from simulator.reading.tables import FileTable
+from simulator.records import dataclass
 from simulator.results.metrics import measurable
 from simulator.schema.fields import nearest, nearest_hint
 from simulator.schema.measurement import (

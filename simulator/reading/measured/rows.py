@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from simulator.reading.sections import ScenarioFile
 from simulator.reading.shipped import find_base, nearest_bases
 from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
+from simulator.records import dataclass
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.schema.fields import (
     nearest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, NoReturn
 
@@ -25,6 +25,7 @@ from simulator.reading.settings import (
     setting_names,
     unknown_hint,
 )
+from simulator.records import dataclass
 from simulator.schema.fields import Number, Quantity, nearest_hint
 from simulator.schema.goal import Axes, Axis, Plain, Span
 

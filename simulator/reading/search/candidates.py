@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -54,6 +54,7 @@ from simulator.reading.unresolved import (
     reading_any,
     stated_interruptions,
 )
+from simulator.records import dataclass
 from simulator.schema.cost import Purchase
 from simulator.schema.fields import Section
 from simulator.schema.goal import Axes, Goal, Plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from simulator.reading.service.figures import (
 )
 from simulator.reading.service.sections import EngineDeviceTable, EngineFile, EngineVersionTable
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.fields import Section, nearest_hint
 from simulator.schema.machines import Host

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from statistics import geometric_mean
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import ANY, Use, kernels
 from simulator.reading.shipped import DATA
+from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.fields import NumberOrZeroField, TextField
 from simulator.schema.machines import VectorUnits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import from_document, to_scenario
 from simulator.reading.service.sections import Arrivals, InputsSection, LoadSection, ServiceFile
 from simulator.reading.table import Line, Table, capped, read_table
+from simulator.records import dataclass
 from simulator.schema.models import Model
 from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, product
 from typing import Final, TypeVar
@@ -72,6 +72,7 @@ from simulator.reading.service.sections import (
 )
 from simulator.reading.settings import SettingsReader, as_options
 from simulator.reading.tables import key_at, table_keys
+from simulator.records import dataclass
 from simulator.results.assumptions import bill_notes
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.cost import EnergyPlan, Ownership, Purchase

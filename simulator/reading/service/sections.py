@@ -5,11 +5,12 @@ The text under a field is its documentation: in messages, in editors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated
 
 from simulator.reading.sections import StepTimeTable
+from simulator.records import dataclass
 from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.cost import EnergyPlan, Ownership, PurchaseField
 from simulator.schema.fields import (

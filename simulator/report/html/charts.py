@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.pipeline.program import LINES
+from simulator.records import dataclass
 from simulator.report.labels import metric_called, resource_called
 from simulator.report.numbers import digits_of, is_wide, quantity, scaled, share_known, significant
 from simulator.report.prediction.rows import DIGITS, parts

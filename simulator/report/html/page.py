@@ -6,13 +6,13 @@ The template escapes every text, including control characters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from simulator.records import dataclass
 from simulator.report.document import Item, Section, sides
 from simulator.report.text import printable
 from simulator.version import __version__

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from simulator.reading.settings import unit_of
+from simulator.records import dataclass
 from simulator.report import sweep as report
 from simulator.report.document import Code, Table
 from simulator.report.html.charts import Point, Scatter, scaling, scatter

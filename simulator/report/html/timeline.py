@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from simulator.records import dataclass
 from simulator.report.html.charts import TONES, Tick
 from simulator.report.prediction.timeline import WAITS
 from simulator.results.prediction import PIPELINE, Slice, Trace

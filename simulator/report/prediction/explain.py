@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.reading.settings import setting_names
+from simulator.records import dataclass
 from simulator.report.document import (
     Code,
     Document,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Final
 
+from simulator.records import dataclass
 from simulator.report.profile_figures import units_of
 from simulator.results.metrics import Metric
 from simulator.results.prediction import Prediction

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Final
 
+from simulator.records import dataclass
 from simulator.report.text import printable
 from simulator.results.prediction import PIPELINE, Counter, Prediction, Sample, Slice, Trace
 from simulator.units import SECOND, Seconds, parse

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from simulator.errors import PlanError
 from simulator.physics.device_time import measured_times
+from simulator.records import dataclass
 from simulator.schema.goal import Goal
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Job, Scenario

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
+from simulator.records import dataclass
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Sharding

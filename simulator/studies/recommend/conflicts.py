@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
+from simulator.records import dataclass
 from simulator.results.energy import missing
 from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits, Objective, Sense

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import UnknownName
 from simulator.physics.footprint import Verdict
 from simulator.reading.settings import setting_units
+from simulator.records import dataclass
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
 from simulator.schema.accelerators import Stack

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from simulator.records import dataclass
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.schema.goal import Objective, Plain, Sense

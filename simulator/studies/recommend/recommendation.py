@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from simulator.pipeline.stages.base import Resource
+from simulator.records import dataclass
 from simulator.results.binding import LIMITS, Part
 from simulator.results.prediction import STARVED
 from simulator.schema.goal import Goal, Objective, Plain, Sense

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
@@ -14,6 +14,7 @@ from simulator.pipeline.run_length import checkpoint_time as time_to_write
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
+from simulator.records import dataclass
 from simulator.results.metrics import Value
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, work
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build
+from simulator.records import dataclass
 from simulator.results.cost import machines_price, rent_of_data
 from simulator.schema.candidates import Batch, stack
 from simulator.schema.scenario import Scenario

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
 
@@ -52,6 +51,7 @@ from simulator.pipeline.stages.base import (
 )
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.records import dataclass
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
 from simulator.studies.screening.chance import (

@@ -26,7 +26,6 @@ while workers read or write, everything else may stand still, and is still in ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -40,6 +39,7 @@ from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
+from simulator.records import dataclass
 from simulator.schema.data_loading import Assignment
 from simulator.schema.scenario import Scenario
 from simulator.studies.screening.chance import random

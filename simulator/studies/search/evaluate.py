@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from simulator.physics.footprint import Verdict
 from simulator.pipeline.program import check_modelled
 from simulator.predict import predict, simulation_input
 from simulator.reading.search.candidates import CandidateReader, Loaded
+from simulator.records import dataclass
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.studies.screening import BestCase, best_cases, best_with

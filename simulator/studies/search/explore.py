@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, compress
 from typing import Final, TypeAlias, TypeVar
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from simulator.errors import PlanError
 from simulator.reading.search.candidates import CandidateReader
+from simulator.records import dataclass
 from simulator.results.metrics import Value
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.evaluate import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from simulator.records import dataclass
 from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Plain
 from simulator.studies.search.outcome import Outcome, Status

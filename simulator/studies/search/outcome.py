@@ -7,11 +7,12 @@ spoils, goes on and reports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from simulator.errors import BrokenInvariant, InputError, PlanError
+from simulator.records import dataclass
 from simulator.results.metrics import Value
 from simulator.schema.goal import Plain
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.errors import PlanError
 from simulator.reading.settings import unit_of
+from simulator.records import dataclass
 from simulator.results.expression import Expression, parse_expression
 from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Sense

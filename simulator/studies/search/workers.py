@@ -24,11 +24,12 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Final, Generic, TypeVar
 
 from simulator.errors import PlanError
+from simulator.records import dataclass
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
