@@ -22,10 +22,11 @@ from simulator.engine.run import SimulationInput
 from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
-from simulator.pipeline.stages.base import PRODUCERS, Phase
+from simulator.pipeline.stages.base import PRODUCERS, Path, Phase, Resource
+from simulator.pipeline.topology import Location
 from simulator.results.metrics import JOB_METRICS, Metric
 from simulator.results.prediction import Prediction
-from simulator.units import SECOND, Seconds, show
+from simulator.units import BYTE, SECOND, Seconds, in_common, show
 
 ROUNDING: Final = 1e-7
 """Relative difference that rounding can cause."""
@@ -35,6 +36,9 @@ NORMAL_95: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 INFINITE: Final = frozenset({"break_even_epochs"})
 """Metrics that may be infinite: break-even of staging that never pays off."""
+
+REMOTE: Final = frozenset({Path.STORE_TO_HOST, Path.HOST_TO_STORE, Path.HOST_TO_TRAINER})
+"""Paths on which bytes of stores, checkpoints and remote workers reach or leave a machine."""
 
 Check: TypeAlias = Callable[[SimulationInput, Prediction], Iterator[str]]
 
@@ -200,6 +204,26 @@ def _overloaded(
     yield f"'{unit}' needs {_time(busy[unit])} for an epoch of {_time(time)}"
 
 
+def _stays_in_machine(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
+    """Yield what a single training machine sends to other machines without need."""
+    if in_common(prediction.scenario.cluster.trainers.count) > 1:
+        return
+    topology = inputs.topology
+    for phase, stages in inputs.demands.items():
+        for stage, demand in ((stage, demand) for stage in stages for demand in stage.demands):
+            if demand.path in REMOTE:
+                continue
+            way = topology.way(demand, Location(rank=0))
+            networks = (use for unit, use in way if _is_network(inputs, unit))
+            sent = float(demand.amount) * sum(map(float, networks))
+            if sent > ROUNDING * float(demand.amount):
+                yield f"'{stage.stage}' ({phase}) sends {show(sent, BYTE)} over the network"
+
+
+def _is_network(inputs: SimulationInput, unit: str) -> bool:
+    return inputs.topology.units[unit].resource is Resource.NETWORK
+
+
 def _busy_at_most_always(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     timing = prediction.timing
     for name, usage in timing.usage.items():
@@ -295,6 +319,7 @@ INVARIANTS: Final = (
     Invariant("no step is longer than its epoch", _step_within_epoch),
     Invariant("the lower bound is at most the upper one", _bounds_in_order),
     Invariant("nothing carries more than its capacity", _within_capacity),
+    Invariant("the devices of one machine send nothing over the network", _stays_in_machine),
     Invariant("nothing is busy more than always", _busy_at_most_always),
     Invariant("the parts of a step add up to it", _adds_up),
     Invariant("memory holds its parts", _holds_its_parts),
