@@ -179,8 +179,9 @@ def placed(ranks: Real, step: TransformerStep, *, stride: Real | None = None) ->
     Neighbours in the group are `stride` devices apart, by default those of one tensor-parallel
     group: then the group has the same part of the model, for other tokens.
     """
-    apart = at_most(step.layout.tensor if stride is None else stride, step.layout.domain)
-    local = at_most(at_least(step.layout.domain / apart, 1.0), ranks)
+    domain, apart = step.layout.domain, step.layout.tensor if stride is None else stride
+    on_machine = at_most(at_least(domain / apart, 1.0), ranks)
+    local = where((ranks - 1.0) * apart < domain, ranks, on_machine)
     return local, ranks / local
 
 

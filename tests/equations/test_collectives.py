@@ -26,7 +26,7 @@ def test_volume_approaches_twice_the_buffer() -> None:
 
 
 def test_a_device_sends_for_each_layer_and_once_to_its_neighbours() -> None:
-    """Four layers of 3 + 5 + 2 + 1 bytes, tables of 7 and sends of 10; eight layers have 44 more."""
+    """Four layers of 3 + 5 + 2 + 1 bytes, tables of 7, sends of 10; eight layers: 44 more."""
     layer = {"tensor": 3.0, "context": 5.0, "experts": 2.0, "parameters": 1.0}
     one, two = (
         collectives.exchanged_bytes(layers=n, **layer, tables=7.0, sends=10.0) for n in (4.0, 8.0)
