@@ -209,19 +209,16 @@ def _stays_in_machine(inputs: SimulationInput, prediction: Prediction) -> Iterat
     if in_common(prediction.scenario.cluster.trainers.count) > 1:
         return
     topology = inputs.topology
+    networks = {name for name, u in topology.units.items() if u.resource is Resource.NETWORK}
     for phase, stages in inputs.demands.items():
-        for stage, demand in ((stage, demand) for stage in stages for demand in stage.demands):
+        asked = ((one.stage, demand) for one in stages for demand in one.demands)
+        for name, demand in asked:
             if demand.path in REMOTE:
                 continue
             way = topology.way(demand, Location(rank=0))
-            networks = (use for unit, use in way if _is_network(inputs, unit))
-            sent = float(demand.amount) * sum(map(float, networks))
+            sent = float(demand.amount) * sum(float(use) for unit, use in way if unit in networks)
             if sent > ROUNDING * float(demand.amount):
-                yield f"'{stage.stage}' ({phase}) sends {show(sent, BYTE)} over the network"
-
-
-def _is_network(inputs: SimulationInput, unit: str) -> bool:
-    return inputs.topology.units[unit].resource is Resource.NETWORK
+                yield f"'{name}' ({phase}) sends {show(sent, BYTE)} over the network"
 
 
 def _busy_at_most_always(_: SimulationInput, prediction: Prediction) -> Iterator[str]:

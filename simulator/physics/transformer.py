@@ -216,7 +216,8 @@ class Device:
 
     `units` is the number of multiprocessors, `link` the rate to the other devices of the machine,
     with the protocols of each collective in `reduce`, `gather`, `scatter` and `all_to_all`.
-    `network` is the rate of the machine's network for all its devices in use. `host_link` is the
+    `network` is the rate of the machine's network for all its devices in use; `shared_card` is 1 if
+    they have one network card. `host_link` is the
     rate to the host if all devices copy at once, `host_memory` that of the host's memory.
     """
 
@@ -226,6 +227,7 @@ class Device:
     link: BytesPerSecond | Real
     units: Real
     network: BytesPerSecond | Real
+    shared_card: Real = 0.0
     host_link: BytesPerSecond | Real = np.inf
     host_memory: BytesPerSecond | Real = np.inf
     reduce: InMachine = _FREE
@@ -542,6 +544,7 @@ def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gp
         link=np.inf if link is None else link.peak * factor("collective"),
         units=float(gpu.multiprocessors or 1),
         network=_network(host, used) * factor("collective"),
+        shared_card=float(host.network is not None and host.network.cards == 1 < used),
         host_link=_copy_rate(host, used),
         host_memory=host.memory_bandwidth or np.inf,
         reduce=in_machine(Collective.ALL_REDUCE, host, factor("collective")),

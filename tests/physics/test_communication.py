@@ -185,6 +185,16 @@ def test_a_tensor_group_over_machines_pays_the_network_latency_of_each_hop(machi
     assert float(empty[1]) == pytest.approx(hops * kernels.exchange.network_latency)
 
 
+def test_a_tensor_group_over_single_cards_reaches_what_gradients_do() -> None:
+    """With one card for eight devices the bytes take as long as at the rate of gradient sums."""
+    description, kernels = tensor_group(16)
+    alone = replace(description, device=replace(description.device, shared_card=1.0))
+    latency = float(tensor_all_reduce_times(0.0, description, kernels)[1])
+    times = [float(tensor_all_reduce_times(SIZE, d, kernels)[1]) for d in (description, alone)]
+    rates = kernels.exchange.network, kernels.exchange.network_gradients
+    assert (times[1] - latency) / (times[0] - latency) == pytest.approx(rates[0] / rates[1])
+
+
 def test_a_tensor_group_inside_a_machine_uses_no_network() -> None:
     """With eight ranks on one machine the all-reduce is the local one."""
     description, kernels = tensor_group(8)
