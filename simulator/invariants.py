@@ -18,10 +18,11 @@ from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
 from simulator.engine.recorder import PRECISION
-from simulator.engine.run import SimulationInput
+from simulator.engine.run import SimulationInput, usage_of_units
 from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
+from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import PRODUCERS, Path, Phase, Resource
 from simulator.pipeline.topology import Location
 from simulator.results.metrics import JOB_METRICS, Metric
@@ -221,6 +222,43 @@ def _stays_in_machine(inputs: SimulationInput, prediction: Prediction) -> Iterat
                 yield f"'{name}' ({phase}) sends {show(sent, BYTE)} over the network"
 
 
+def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
+    """Compare the use of stores, links, networks and memory with the bytes of a step.
+
+    Utilization x rate x step = bytes of a step, counted here from the demands. Batches in flight
+    at the ends of the steady window belong to other steps. Of several groups that make batches it
+    is not known which makes how many, so that jobs with several are left out.
+    """
+    timing, topology, lengths = prediction.timing, inputs.topology, inputs.lengths
+    stages = inputs.demands[Phase.WARM if lengths.epochs > 1.0 else Phase.COLD]
+    makers = {stage.group for stage in stages if stage.actor in PRODUCERS}
+    if timing.steady_steps == 0 or len(makers) > 1 or inputs.scenario.job.input.straggler:
+        return
+    step, batches = timing.step_time.mean, lengths.accumulation
+    loads, beside = unit_loads(topology, stages), checkpoint_loads(inputs.scenario, topology)
+    needed = {
+        unit: (batches * float(loads.get(unit, 0.0)) + beside.get(unit, 0.0)) / step
+        for unit in topology.units
+    }
+    allowed = _slack(prediction) + _steps_in_flight(prediction) / timing.steady_steps
+    for name, expected in usage_of_units(topology, needed).items():
+        found = timing.usage[name]
+        for many, most in ((found.total, expected.total), (found.busiest, expected.busiest)):
+            if abs(many - most) > allowed * most + ROUNDING:
+                yield f"{name} carries {many:.6g} of its capacity, a step needs {most:.6g}"
+                break
+
+
+def _steps_in_flight(prediction: Prediction) -> float:
+    """Return the steps whose batches may be in flight at one end of a window of steps.
+
+    A simulated batch may be all micro-batches of a step; the last step may be a partial one.
+    """
+    job = prediction.scenario.job
+    helpers = 0 if job.remote is None else job.remote.queue + job.remote.workers
+    return 2.0 + job.input.policy.credits + helpers
+
+
 def _busy_at_most_always(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     timing = prediction.timing
     for name, usage in timing.usage.items():
@@ -318,6 +356,7 @@ INVARIANTS: Final = (
     Invariant("nothing carries more than its capacity", _within_capacity),
     Invariant("the devices of one machine send nothing over the network", _stays_in_machine),
     Invariant("nothing is busy more than always", _busy_at_most_always),
+    Invariant("what is carried is what a step reads and sends", _carries_its_bytes),
     Invariant("the parts of a step add up to it", _adds_up),
     Invariant("memory holds its parts", _holds_its_parts),
     Invariant("the bill covers the run", _billed),

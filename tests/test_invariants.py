@@ -99,6 +99,10 @@ BROKEN: dict[str, tuple[str, Change]] = {
         "nothing is busy more than always",
         timing(accelerator_utilization=1.01),
     ),
+    "bytes that nobody asked for": (
+        "what is carried is what a step reads and sends",
+        usage(busiest=0.9, total=0.9),
+    ),
     "parts that do not add up": ("the parts of a step add up to it", split(h2d=1.0)),
     "a job that cannot fit": ("memory holds its parts", memory(capacity=1.0)),
     "a stage above all": ("memory holds its parts", memory(stages={"first": 1e15})),

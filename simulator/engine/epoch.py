@@ -22,15 +22,16 @@ from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.sharing import Clock
 from simulator.engine.symmetry import reduce_symmetry
 from simulator.engine.trace import MAIN, PIN_MEMORY, Meter, RecordEvent, TraceEvent
-from simulator.pipeline.loads import alternating
+from simulator.pipeline.loads import alone, alternating
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
+from simulator.pipeline.stages.base import Actor, Demand, Path, Slot, StageDemands
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Location, Topology
 from simulator.records import dataclass
 from simulator.schema.data_loading import Assignment, LoaderPolicy
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
+from simulator.units import Seconds
 
 TURNS: Final = 4
 """Turns in which a worker goes through the samples of a batch where it goes back and forth between
@@ -146,17 +147,17 @@ class _Site:
             reads_ahead=False,
         )
 
-    def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Path]]:
-        """Return the tasks of an actor for one batch in stage order, with slot and path."""
+    def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Demand]]:
+        """Return the tasks of an actor for one batch in stage order, with slot and demand."""
         site = self.machine.topology.sites[place.site]
         group = site.group.name if place.site else ""
         found = (
-            (self.machine.task(demand, place), stage.slot, demand.path)
+            (self.machine.task(demand, place), stage.slot, demand)
             for stage in self.stages
             if stage.actor is actor and stage.group == group
             for demand in stage.demands
         )
-        return [(task, slot, path) for task, slot, path in found if task is not None]
+        return [(task, slot, demand) for task, slot, demand in found if task is not None]
 
     @property
     def turns(self) -> int:
@@ -203,10 +204,13 @@ def _make_rank(
         pin_memory_thread=job.input.pin_memory,
         waited=None if producer.record is None else producer.waited,
     )
+    loads_inline = site.policy(index).producers == 0
     rules = Rules(
         accumulation=job.train.accumulation,
         copies_beside_compute=job.input.copies_beside_compute,
         waits_each_step=job.train.sync_every_step,
+        loads_inline=loads_inline,
+        waits_each_batch=loads_inline and site.machine.topology.host.gpu is None,
         start_delay=site.plan.start_delay,
         device_wait=site.device_wait,
         stands_for=site.machine.reduction.count(index) / max(site.machine.reduction.counts),
@@ -236,8 +240,10 @@ def _make_producer(
     places = producers or [Location(rank=index)]
     work = {
         place: [
-            _Piece(task, slot, costs if path is Path.CORES else sizes)
-            for task, slot, path in site.tasks(Actor.WORKER, place)
+            _Piece(task, slot, costs)
+            if demand.path is Path.CORES
+            else _Piece(task, slot, sizes, float(alone(site.machine.topology, demand, place)))
+            for task, slot, demand in site.tasks(Actor.WORKER, place)
         ]
         for place in set(places)
     }
@@ -272,12 +278,14 @@ def _make_producer(
 class _Piece:
     """A task of a worker for a share of the samples of a batch.
 
-    `draws` gives the random amount of the batch relative to the mean.
+    `draws` gives the random amount of the batch relative to the mean. `alone` is the time of a
+    transfer without contention [s]; None for work on the cores.
     """
 
     task: Task
     slot: Slot
     draws: Draws
+    alone: Seconds | None = None
     share: float = 1.0
 
 
@@ -320,10 +328,14 @@ class _Producer:
 
     def _do(self, pieces: Sequence[_Piece], lane: str, worker: int, batch: int) -> Steps:
         slow = self.supply.slowness(self.rank, worker, batch)
-        scale = self.supply.share(batch) * slow
+        scale = self.supply.share(batch) * self.supply.phase(batch)
         for piece in pieces:
             started = self.env.now
-            yield piece.task(scale * piece.draws.of(batch) * piece.share)
+            amount = scale * piece.draws.of(batch) * piece.share
+            # A straggler works longer, but moves no more bytes: it pauses while others move theirs.
+            yield piece.task(amount * slow if piece.alone is None else amount)
+            if piece.alone is not None and slow > 1.0:
+                yield self.env.timeout((slow - 1.0) * piece.alone * amount)
             if self.record is not None:
                 self._record(lane, piece.slot.label, started, batch, worker)
 

@@ -353,7 +353,7 @@ class FlowNetwork:
         for group, rate in zip(groups, rates, strict=True):
             for unit, coefficient in group.route:
                 used[unit] = used.get(unit, 0.0) + rate * coefficient * group.count
-        return _State(rates, {u: min(1.0, x / self._capacities[u]) for u, x in used.items()})
+        return _State(rates, {u: x / self._capacities[u] for u, x in used.items()})
 
     def _forget(self) -> None:
         self._bank()

@@ -32,8 +32,14 @@ from simulator.pipeline.loads import (
     unit_loads,
 )
 from simulator.pipeline.run_length import worker_start
-from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
-from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
+from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, Resource, StageDemands
+from simulator.pipeline.topology import (
+    RATE_OF,
+    Speeds,
+    Topology,
+    scale_stage,
+    scale_topology,
+)
 from simulator.records import dataclass
 from simulator.results.cost import bill_of_stores, paid_time
 from simulator.results.energy import LOG_SD as POWER_LOG_SD
@@ -195,9 +201,8 @@ def figures(
     if chance > 0.0:
         longer = _no_shorter(inputs, prediction.timing, longer, speeds, chance)
     timing = _drawn_timing(inputs, prediction.timing, longer, speeds)
-    # Utilization of processors: constant work in a longer step.
     usage = {
-        name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer.step)))
+        name: replace(used, mean=_number(_drawn_usage(name, used.mean, longer.step, speeds)))
         for name, used in prediction.timing.usage.items()
     }
     working = replace(timing, usage=usage)
@@ -208,6 +213,18 @@ def figures(
     drawn = replace(prediction, timing=timing, cost=cost, energy=energy, storage=storage)
     found: dict[str, object] = {metric.name: metric.get(drawn) for metric in JOB_METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+def _drawn_usage(name: str, mean: float, longer: Vector, speeds: Speeds) -> Vector:
+    """Return the utilization of a resource in longer steps, at other rates.
+
+    Stores and links carry constant bytes at their own rate, processors do constant work. An error
+    of the step as a whole may make it shorter than a full resource allows, which then stays full.
+    """
+    resource = Resource(name.rpartition(".")[2])
+    processor = resource in {Resource.GPU, Resource.CPU}
+    rate = 1.0 if processor else speeds.get(RATE_OF[resource], 1.0)
+    return np.minimum(1.0, mean / longer / rate)
 
 
 def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Slowdown:

@@ -71,7 +71,7 @@ class Supply:
         return self._last_share if batch == self.limit - 1 else 1.0
 
     def phase(self, batch: int) -> float:
-        """Return the factor on the time of a batch that spreads the phases of workers.
+        """Return the factor on the work of a batch that spreads the phases of workers.
 
         It differs from 1 for the second wave of batches only.
         """
@@ -79,8 +79,11 @@ class Supply:
         return 0.5 + (place + 0.5) / self.producers if 0 <= place < self.producers else 1.0
 
     def slowness(self, rank: int, worker: int, batch: int) -> float:
-        """Return the factor on the time of a batch for a worker: phase and stragglers."""
-        factor = self.phase(batch)
+        """Return the factor by which stragglers lengthen the time of a worker for a batch.
+
+        The bytes and requests of the batch stay the same.
+        """
+        factor = 1.0
         for straggler in self._stragglers:
             factor *= straggler.factor if straggler.hits(rank, worker, batch) else 1.0
         return factor

@@ -269,8 +269,7 @@ def fixed_delay_task(
     if not alone.units.issuperset(unit for unit, _ in route):
         return None
     rate = own_rate(demand, route, topology)
-    shares = ((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
-    use = tuple((unit, min(1.0, share)) for unit, share in shares)
+    use = tuple((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
     return FixedDelayTask(latency=latency, amount=amount, rate=rate, use=use)
 
 
@@ -391,7 +390,7 @@ class FixedDelays:
                 for name, share in other
                 if name == unit
             ]
-            self._on_change(float(self._env.now), unit, min(1.0, math.fsum(shares)))
+            self._on_change(float(self._env.now), unit, math.fsum(shares))
 
 
 Task: TypeAlias = Callable[[float], Event]

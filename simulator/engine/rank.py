@@ -15,6 +15,7 @@ from simulator.engine.trace import (
     COMMUNICATION,
     COMPUTE,
     COPY,
+    MAIN,
     RecordEvent,
     TraceEvent,
     lane_of,
@@ -158,12 +159,14 @@ class Part:
 class Work:
     """The work of one batch of one rank: its slots with their tasks, by execution order.
 
-    `copies` run on the copy engine; then come the slots `before` the backward pass that fills the
-    gradient buckets (`filling`), that pass, the slots that `reduce` a bucket, and the slots `after`
-    them. `beside` are slots concurrent with the compute of the batch; the device waits for their
-    end after it. `shares` are the shares of the gradients in each bucket.
+    `launching` occupies the main thread, `copies` run on the copy engine; then come the slots
+    `before` the backward pass that fills the gradient buckets (`filling`), that pass, the slots
+    that `reduce` a bucket, and the slots `after` them. `beside` are slots concurrent with the
+    compute of the batch; the device waits for their end after it. `shares` are the shares of the
+    gradients in each bucket.
     """
 
+    launching: Sequence[Part]
     copies: Sequence[Part]
     beside: Sequence[Part]
     before: Sequence[Part]
@@ -189,6 +192,7 @@ def work_of(
     tasks : callable
         Returns the tasks of a stage.
     """
+    launching: list[Part] = []
     copies: list[Part] = []
     beside: list[Part] = []
     before: list[Part] = []
@@ -198,10 +202,12 @@ def work_of(
     now = before
     for stage in stages:
         slot = stage.slot
-        if slot.stream not in DEVICE_STREAMS:
+        if slot.stream not in DEVICE_STREAMS | {Actor.MAIN_THREAD}:
             continue
         own = tasks(stage)
-        if slot.stream is Actor.COPY_ENGINE:
+        if slot.stream is Actor.MAIN_THREAD:
+            place = launching
+        elif slot.stream is Actor.COPY_ENGINE:
             place = copies
         elif slot is FILLS_BUCKETS:
             place, now = filling, after
@@ -210,8 +216,10 @@ def work_of(
         else:
             place = reduce if slot.per is Per.BUCKET else now
         if own:
-            place.append(Part(slot=slot, tasks=own, line=line_of(slot)))
+            line = DATA_LINE if place is launching else line_of(slot)
+            place.append(Part(slot=slot, tasks=own, line=line))
     return Work(
+        launching=launching,
         copies=copies,
         beside=beside,
         before=before,
@@ -242,6 +250,8 @@ class _Bucket:
 class Rules:
     """Order and waits with which the training program issues work to its device.
 
+    With `loads_inline` the main thread makes batches itself, and so makes the next one before it
+    waits for room to launch. With `waits_each_batch` the device is the main thread's own processor.
     `device_wait` is the wait for the slowest device at each synchronization of all ranks [s],
     `stands_for` the number of real ranks that this simulated rank represents in it.
     """
@@ -250,6 +260,8 @@ class Rules:
     copies_beside_compute: bool
     waits_each_step: bool
     start_delay: float
+    loads_inline: bool = False
+    waits_each_batch: bool = False
     device_wait: float = 0.0
     stands_for: float = 1.0
 
@@ -320,16 +332,33 @@ class Rank:
         taken = 0
         while self._supply.has(taken):
             batch = yield from self.loader.next_batch(taken)
+            if self._rules.loads_inline:
+                yield from self._wait_for_room()
             item = self._hand_over(batch, taken)
             taken += 1
-            while self._slots == 0:
-                self._slot_free = Signal(self._env)
-                yield self._slot_free
+            if not self._rules.loads_inline:
+                yield from self._wait_for_room()
             if not self._rules.copies_beside_compute:
                 yield item.copied
+            yield from self._launch(item)
             if item.done is not None:
                 yield item.done
         self._device.put(None)
+
+    def _wait_for_room(self) -> Steps:
+        """Wait until the device takes launches of one more batch."""
+        while self._slots == 0:
+            self._slot_free = Signal(self._env)
+            yield self._slot_free
+
+    def _launch(self, item: _Item) -> Steps:
+        """Launch the kernels of a batch; the main thread does nothing else meanwhile."""
+        for part in self._work.launching:
+            started = self._env.now
+            for task in part.tasks:
+                yield task(item.share)
+            if self._record_event is not None:
+                self._record(part.slot.label, started, item.step, MAIN)
 
     def _hand_over(self, batch: int, taken: int) -> _Item:
         step = taken // self._rules.accumulation
@@ -340,13 +369,17 @@ class Rank:
             step=step,
             closes_step=closes,
             copied=Signal(self._env),
-            done=Signal(self._env) if closes and self._rules.waits_each_step else None,
+            done=Signal(self._env) if self._waits(closes) else None,
         )
         self._slots -= 1
         if self._rules.copies_beside_compute:
             self._copies.put(item)
         self._device.put(item)
         return item
+
+    def _waits(self, closes: bool) -> bool:  # noqa: FBT001 - of the batch
+        """Return True if the main thread waits for the device after a batch."""
+        return self._rules.waits_each_batch or (closes and self._rules.waits_each_step)
 
     def _run_copies(self) -> Steps:
         while True:

@@ -208,7 +208,7 @@ def usage(
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     window = (epoch.last - epoch.first) * step
     share = {
-        unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
+        unit: (busy - first.busy[unit]) / window if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
     }
     found = _pools(share, topology, epoch.reduction)
@@ -220,15 +220,30 @@ def usage(
         found[str(Resource.GPU)] = Usage(
             mean=mean, total=mean * there, units=there, busiest=max(gpus)
         )
+    # A store that was not used was not simulated.
+    carried = {
+        name: share.get(epoch.reduction.units.get(name, name), 0.0) + composed.get(name, 0.0) / step
+        for name in topology.units
+    }
+    return found | usage_of_units(topology, carried)
+
+
+def usage_of_units(topology: Topology, busy: Mapping[str, float]) -> Mapping[str, Usage]:
+    """Return the utilization of stores, links, network and memory from that of their units.
+
+    Parameters
+    ----------
+    topology : Topology
+        All units.
+    busy : mapping of str to float
+        Share of the time in which each unit is busy; units that are not given are idle.
+    """
     things: dict[str, dict[str, float]] = {}
     for name in topology.units:
         group = things.setdefault(resource_name(topology, name), {})
         thing = _thing(name)
-        # A store that was not used was not simulated.
-        used = share.get(epoch.reduction.units.get(name, name), 0.0)
-        busy = used + composed.get(name, 0.0) / step
-        group[thing] = max(group.get(thing, 0.0), min(1.0, busy))
-    return found | {name: _over(list(group.values())) for name, group in things.items()}
+        group[thing] = max(group.get(thing, 0.0), busy.get(name, 0.0))
+    return {name: _over(list(group.values())) for name, group in things.items()}
 
 
 _LIMITS = (
@@ -358,6 +373,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
         accelerator_utilization=None if gpu is None else gpu.mean,
         half_width=warm.half_width,
         simulated_steps=cold.steps + (warm.steps if again else 0),
+        steady_steps=warm.last - warm.first,
         step_times=tuple(b - a for a, b in pairwise((0.0, *ends[1:]))),
         trace=trace_of(inputs.scenario, merged.topology, warm) if options.trace else None,
         bounded=cold.bounded or warm.bounded,

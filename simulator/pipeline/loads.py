@@ -339,7 +339,7 @@ def _using_cycles(
     """Return the cycles of the pin-memory thread and of the device of a rank.
 
     Copies that are not concurrent with compute delay it. Without workers the main thread also
-    prepares the batches.
+    prepares the batches, waits for such copies, and launches kernels, one after another.
     """
     pipeline = scenario.job.input
     receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
@@ -353,6 +353,11 @@ def _using_cycles(
         return [Cycle("", Actor.PIN_MEMORY, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(topology, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
+    launching = sum(actor_times(topology, stages, Actor.MAIN_THREAD).values(), 0.0)
+    inline[Resource.CPU] = inline.get(Resource.CPU, 0.0) + launching
+    if not pipeline.copies_beside_compute:
+        for resource, time in actor_times(topology, stages, Actor.COPY_ENGINE).items():
+            inline[resource] = inline.get(resource, 0.0) + time
     return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]
 
 
@@ -485,6 +490,10 @@ def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
             )
             return sum(times, 0.0)
 
+        if stage.actor is Actor.MAIN_THREAD and all(
+            demand.resource is Resource.GPU for demand in stage.demands
+        ):
+            continue  # It goes on while the device works, and no longer than that.
         taken = serial_time((stage,), of_all_ranks) * stage.times
         if stage.actor in PRODUCERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken

@@ -36,6 +36,7 @@ from simulator.pipeline.stages.compute import (
     DecodeOnDevice,
     DevicePass,
     HostOptimizer,
+    Launch,
     StepOverhead,
 )
 from simulator.pipeline.stages.input import (
@@ -77,6 +78,7 @@ _SENDING: Final[tuple[Slot, ...]] = (
 USING: Final[tuple[Slot, ...]] = (
     Slot(PinMemory(), Actor.PIN_MEMORY, Per.BATCH, Entry.DATA_STALL, forward_only=True),
     Slot(Copy(), Actor.COPY_ENGINE, Per.BATCH, Entry.H2D, shown="h2d", forward_only=True),
+    Slot(Launch(), Actor.MAIN_THREAD, Per.BATCH, Entry.DATA_STALL, forward_only=True),
     Slot(DecodeOnDevice(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(CpuTraining(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(

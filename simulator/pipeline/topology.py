@@ -472,7 +472,7 @@ Speeds: TypeAlias = Mapping[Rate, Real]
 NO_SPEEDS: Final[Speeds] = MappingProxyType({})
 """Every rate as figured."""
 
-_OF: Final = {
+RATE_OF: Final = {
     Resource.GPU: Rate.DEVICE,
     Resource.CPU: Rate.WORKERS,
     Resource.STORAGE: Rate.STORAGE,
@@ -481,6 +481,7 @@ _OF: Final = {
     Resource.NVLINK: Rate.NVLINK,
     Resource.HOST_MEMORY: Rate.HOST_MEMORY,
 }
+"""Uncertain rate of each resource."""
 _ACTORS: Final = {
     Actor.PIN_MEMORY: Rate.HANDOVER,
     Actor.SENDER: Rate.HANDOVER,
@@ -492,8 +493,8 @@ _ACTORS: Final = {
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
-        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
-        if _OF[unit.resource] in speeds
+        name: replace(unit, capacity=unit.capacity * speeds[RATE_OF[unit.resource]])
+        if RATE_OF[unit.resource] in speeds
         else unit
         for name, unit in topology.units.items()
     }
@@ -507,9 +508,11 @@ def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
 
 
 def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+    if actor is Actor.MAIN_THREAD:
+        return _launched_faster(demand, speeds)
     exchanges = actor is Actor.COMMUNICATION_STREAM
     works = demand.path in {Path.CORES, Path.COMPUTE}
-    rate = _OF[demand.resource]
+    rate = RATE_OF[demand.resource]
     if exchanges:
         rate = Rate.COLLECTIVES
     elif demand.path is Path.CORES:
@@ -522,3 +525,14 @@ def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
     less = demand.amount / speed if works or exchanges else demand.amount
     ceiling = None if demand.ceiling is None else demand.ceiling * speed
     return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
+
+
+def _launched_faster(demand: Demand, speeds: Speeds) -> Demand:
+    """Return the launching of a batch at other rates; it never takes longer than the device.
+
+    Launching that is taken to last as long as the device computes follows the device's rate.
+    """
+    speed = np.maximum(1.0, speeds.get(Rate.LAUNCH, 1.0))
+    if demand.resource is Resource.GPU:
+        speed = speed * speeds.get(Rate.DEVICE, 1.0)
+    return replace(demand, latency=demand.latency / speed)

@@ -9,7 +9,12 @@ from simulator.report.document import Actions, Document, Table, grid, notes, sec
 from simulator.report.labels import batch_called, limit_called
 from simulator.report.numbers import quantity, rate_known, share_known, significant
 from simulator.report.prediction.rows import setting_rows
-from simulator.report.prediction.verdict import device_word, next_part
+from simulator.report.prediction.verdict import (
+    device_word,
+    launch_known,
+    launch_time,
+    next_part,
+)
 from simulator.report.text import count
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
@@ -96,7 +101,19 @@ def _rate(setting: Setting) -> str:
 def _now(base: Setting) -> str:
     own = "no workers" if base.workers == 0 else _called(base)
     does = _rate(base) if _only_prepares(base) else _waits(base)
-    return f"Now: {own}; {does}; {show(base.ram, BYTE, DIGITS)} of RAM needed per machine."
+    said = f"Now: {own}; {does}; {show(base.ram, BYTE, DIGITS)} of RAM needed per machine."
+    return f"{said}{_inline(base)}"
+
+
+def _inline(base: Setting) -> str:
+    """Describe the thread that loads batches and launches kernels without workers; else empty."""
+    prediction = base.prediction
+    if prediction is None or launch_time(prediction) == 0.0:
+        return ""
+    train = prediction.scenario.job.train
+    if train.sync_every_step and train.accumulation == 1:
+        return ""
+    return f" One thread loads batches and launches kernels ({launch_known(prediction)}) in turn."
 
 
 def _called(setting: Setting) -> str:

@@ -247,6 +247,7 @@ class Timing:
     `Resource`, with the name of the group and a dot as prefix for machines that don't train.
     `step_times` are those of the simulated steps of the first epoch; `first_steps` are the times of
     step 1 of the first and of a later epoch on an average rank, without waiting for other ranks.
+    `steady_steps` of the simulated ones represent all others: utilization is theirs.
     `bounded`: the simulated steps did not become steady, and the mean step is a lower bound by its
     slowest resource or serial worker. `ledger` is the mean step by entry of the step program; its
     entries add up to `split`.
@@ -267,6 +268,7 @@ class Timing:
     hidden_communication: Seconds = 0.0
     half_width: Seconds = 0.0
     simulated_steps: int = 0
+    steady_steps: int = 0
     step_times: tuple[Seconds, ...] = ()
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None

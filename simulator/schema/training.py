@@ -196,6 +196,10 @@ class Train(Section):
     """Variation of a device's compute time among steps; all wait for the slowest device."""
     step_overhead: TimeOrZeroField = 0.0
     """Time in each step that the device waits for the program: logging, statistics, callbacks."""
+    launch_time: TimeOrZeroField | None = None
+    """Time in which the main thread launches the work of a batch on the device; without workers
+    (input.workers = 0) it prepares no batch meanwhile. Unknown by default: at most as long as the
+    device computes."""
     host_threads: NumberOrZeroField = field(default=0.0, metadata=DEPENDS)
     """Hardware threads that each training process occupies while its device works: it launches
     kernels and polls. 1 by default; 0 if input.cost_basis is vcpu, as the cost was then measured

@@ -57,6 +57,9 @@ class Rate(StrEnum):
     """The first step, while workers and queues fill, which is known less well than later ones."""
     STEP = "step"
     """The whole step: error that no single rate explains."""
+    LAUNCH = "launch"
+    """Launching of kernels by a main thread that also loads batches; never slower than the
+    device."""
 
 
 class Grade(StrEnum):
@@ -237,6 +240,7 @@ _POLYNOMIALS: Final = (
     (7, (1, 1, 7, 11, 19)),
     (11, (1, 1, 5, 1, 1)),
     (13, (1, 1, 1, 3, 11)),
+    (14, (1, 3, 5, 5, 31)),
 )
 """Coefficients and first direction numbers of the dimensions after the first: S. Joe and F. Y. Kuo,
 new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/."""

@@ -41,7 +41,7 @@ from simulator.schema.machines import Hardware, Link
 from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
-from simulator.schema.training import Sharding
+from simulator.schema.training import Mode, Sharding
 from simulator.schema.transformers import Transformer
 from simulator.schema.uncertainty import Axis, Grade, Rate, Reach
 from simulator.units import anywhere
@@ -212,6 +212,8 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, stated)
         if grade is not None:
             yield rate, grade
+    if _launches_unknown(scenario):
+        yield Rate.LAUNCH, Grade.ASSUMED
     crowded = _of_crowd(scenario)
     if crowded is not None:
         yield Rate.WORKERS, crowded
@@ -314,6 +316,19 @@ def _of_crowd(scenario: Scenario) -> Grade | None:
 
 _SERVER: Final = 8.0
 """Cores of the smallest machine whose contention is known of several like it."""
+
+
+def _launches_unknown(scenario: Scenario) -> bool:
+    """Return True if a main thread that loads batches launches for an unknown time.
+
+    A program that waits for the device in each step is in series however long it launches.
+    """
+    job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
+    inline = job.remote is None and not job.input.policy.producers
+    if not inline or gpu is None or gpu.emulated or job.mode is Mode.PREPARE:
+        return False
+    in_series = job.train.sync_every_step and job.train.accumulation == 1
+    return job.train.launch_time is None and not in_series
 
 
 def _of_handover(scenario: Scenario, stated: Hardware) -> Grade:

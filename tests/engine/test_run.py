@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -38,9 +39,55 @@ def test_without_workers_a_synchronous_loop_takes_the_plain_sum() -> None:
 
 
 def test_without_workers_an_asynchronous_loop_loads_while_the_device_computes() -> None:
-    """The main thread makes the next batch while the device works on this one."""
-    timing = simulate(scenario(batch_cpu=0.04, compute=0.055, sync=False, pin_memory=True))
-    assert timing.step_time.mean == pytest.approx(0.055, rel=1e-9)
+    """The main thread makes the next batch while the device works on what it launched."""
+    loop = partial(scenario, batch_cpu=0.04, compute=0.055, sync=False, pin_memory=True)
+    at_once, within, longer = (simulate(loop(launch=time)) for time in (0.0, 0.015, 0.035))
+    assert at_once.step_time.mean == pytest.approx(0.055, rel=1e-9)
+    assert within.step_time.mean == pytest.approx(0.055, rel=1e-9)
+    assert longer.step_time.mean == pytest.approx(0.04 + 0.035, rel=1e-9)
+
+
+def test_without_workers_one_thread_loads_copies_and_launches_in_turn() -> None:
+    """Nobody said how long it launches: as long as the device works, as if nothing overlapped.
+
+    20 MB of a pageable batch take 10 ms at 2 GB/s.
+    """
+    loop = partial(
+        scenario,
+        batch_cpu=0.04,
+        compute=0.055,
+        output_bytes=20e6 / 32,
+        machine=host(pageable=2e9),
+    )
+    in_turn = 0.04 + 0.01 + 0.055
+    assert simulate(loop(sync=False)).step_time.mean == pytest.approx(in_turn, rel=1e-3)
+    assert simulate(loop(sync=True)).step_time.mean == pytest.approx(in_turn, rel=1e-3)
+    # A blocking copy waits for the device, so that only loading hides behind what was launched.
+    ahead = simulate(loop(sync=False, launch=0.0))
+    assert ahead.step_time.mean == pytest.approx(0.055 + 0.01, rel=1e-3)
+
+
+def test_a_thread_without_workers_makes_a_batch_before_it_waits_for_room_to_launch() -> None:
+    """Copies of 30 ms hide all else if the batch behind them is made meanwhile.
+
+    The batch is made in 20 ms while two others wait for their copies.
+    """
+    job = scenario(
+        batch_cpu=0.02,
+        compute=0.01,
+        output_bytes=30e6 / 32,
+        machine=host(pcie=1e9),
+        sync=False,
+        launch=0.0,
+        pin_memory=True,
+    )
+    assert simulate(job).step_time.mean == pytest.approx(0.03, rel=1e-3)
+
+
+def test_a_machine_without_a_device_trains_in_the_thread_that_loads() -> None:
+    """Its processor does one or the other: 40 ms of loading, and a step of 55 ms."""
+    job = scenario(batch_cpu=0.04, compute=0.055, sync=False, machine=host(gpus=0))
+    assert simulate(job).step_time.mean == pytest.approx(0.095, rel=1e-9)
 
 
 def test_workers_share_the_cores_they_have() -> None:
@@ -224,7 +271,7 @@ def test_no_resource_is_busier_than_always() -> None:
         scenario(batch_cpu=2.0, workers=8, machine=host(gpus=8, cores=16), output_bytes=1e6)
     )
     for usage in timing.usage.values():
-        assert 0.0 <= usage.mean <= 1.0
+        assert 0.0 <= usage.mean <= 1.0 + 1e-12
         assert usage.total <= usage.units * (1 + 1e-12)
 
 
@@ -327,6 +374,42 @@ def bound(job: Scenario) -> float:
     """The least step of a job [s], as `bounds` has it."""
     asked = inputs_of(job)
     return float(least_step(job, asked.topology, asked.demands[Phase.WARM]))
+
+
+@pytest.mark.parametrize("slow", [Straggler(factor=3.0, every=4), Straggler(factor=3.0, rank=0)])
+def test_a_straggler_moves_no_more_bytes(slow: Straggler) -> None:
+    """Eight workers read 32 samples of 1 MB from a store of 500 MB/s, which is always busy.
+
+    A slow client leaves it to the others, or is alone as fast as it needs to be: 64 ms a batch.
+    """
+    job = scenario(
+        batches=2000,
+        workers=8,
+        compute=0.002,
+        sample_bytes=1e6,
+        cache=CachePolicy.NONE,
+        storage=store(rate=5e8),
+        stragglers=(slow,),
+    )
+    timing = simulate(job)
+    assert timing.step_time.mean == pytest.approx(0.064, rel=0.01)
+    carried = timing.usage["storage"].mean * 5e8 * timing.step_time.mean
+    assert carried == pytest.approx(32e6, rel=0.01)
+
+
+def test_a_straggler_takes_its_factor_where_nobody_else_is() -> None:
+    """A single worker reads for 64 ms and decodes for 36: every second batch takes 300 ms."""
+    job = scenario(
+        batches=400,
+        workers=1,
+        batch_cpu=0.036,
+        compute=0.002,
+        sample_bytes=1e6,
+        cache=CachePolicy.NONE,
+        storage=store(rate=5e8),
+        stragglers=(Straggler(factor=3.0, every=2),),
+    )
+    assert simulate(job).step_time.mean == pytest.approx(0.2, rel=1e-6)
 
 
 @pytest.mark.parametrize("prefetch", [1, 2])

@@ -46,7 +46,7 @@ def test_buckets_follow_what_fills_them() -> None:
 
 def test_every_slot_of_a_device_has_a_line() -> None:
     """Whatever a device does or waits for stands in the ledger by its name, once."""
-    producers = {Actor.WORKER, Actor.SENDER, Actor.PIN_MEMORY}
+    producers = {Actor.WORKER, Actor.SENDER, Actor.PIN_MEMORY, Actor.MAIN_THREAD}
     own = {slot.name for slot in STEP if slot.stream not in producers}
     assert own | {DATA, OTHER_RANKS} == set(LINES)
 

@@ -61,6 +61,7 @@ class Actor(StrEnum):
     WORKER = "worker"
     SENDER = "sender"
     PIN_MEMORY = "pin memory"
+    MAIN_THREAD = "main thread"
     COPY_ENGINE = "copy engine"
     RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"

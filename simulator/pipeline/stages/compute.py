@@ -10,7 +10,9 @@ from simulator.pipeline.stages.communication import step_of
 from simulator.records import dataclass
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
-from simulator.terms import quotient_of, stated, term
+from simulator.schema.training import Mode
+from simulator.terms import product_of, quotient_of, stated, sum_of, term
+from simulator.units import anywhere, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,42 @@ class CpuTraining:
             return ()
         work = term(cpu.cores_work, step_time=time.total, capacity=pool.capacity)
         return (asking(work, Resource.CPU, Path.CORES, threads=pool.threads),)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Launching of a batch's kernels by the main thread, where that thread loads batches too.
+
+    Without workers the thread makes a batch, copies it and launches its kernels one after another.
+    How long it launches is rarely known. It is taken to be as long as the device computes, as for a
+    program that reads the loss of every step, or whose device waits for launches; a program that
+    runs further ahead takes less (`Rate.LAUNCH`). An emulated device is a wait of that thread.
+    """
+
+    name: str = "launch"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the time of the main thread; empty if workers load batches, or no device."""
+        job, host = scenario.job, scenario.cluster.trainers.host
+        if job.remote is not None or host.gpu is None or job.mode is Mode.PREPARE:
+            return ()
+        alone = where(job.input.policy.producers > 0, 0.0, 1.0)
+        if not anywhere(alone):
+            return ()
+        if job.train.launch_time is not None and not host.gpu.emulated:
+            launching = stated(launch_time=job.train.launch_time)
+            return (passing(product_of(launching=launching, alone=alone), Resource.CPU),)
+        time = device_time(scenario)
+        if time is None:
+            return ()
+        computing = sum_of(
+            forward=time.terms["forward"],
+            backward=time.terms["backward"],
+            optimizer=quotient_of(
+                optimizer=time.terms["optimizer"], accumulation=job.train.accumulation
+            ),
+        )
+        return (passing(product_of(computing=computing, alone=alone), Resource.GPU),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
-from simulator.pipeline.loads import Cycle, main_process, slowest_actor
+from simulator.pipeline.loads import Cycle, actor_times, main_process, slowest_actor
 from simulator.pipeline.stages.base import Actor, Resource
 from simulator.pipeline.topology import build
 from simulator.report.labels import batch_called, device_called, parts_called
@@ -421,6 +421,8 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
         The utilization, such as ``the storage is 0% busy``.
     """
     producers = prediction.scenario.job.input.policy.producers
+    if not producers and cycle.actor is Actor.WORKER:
+        return _in_turn(cycle, prediction, busy)
     most = _most(cycle)
     share = float(cycle.times[most]) / float(cycle.whole)
     batch = float(cycle.whole) * max(1, producers if cycle.actor is Actor.WORKER else 1)
@@ -429,6 +431,40 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     return (
         f"{who} needs {taken} per batch{_waiting(cycle, batch, prediction)}, {share_known(share)} "
         f"of it {_DOES[most]} ({busy}); {advice}."
+    )
+
+
+def _in_turn(cycle: Cycle, prediction: Prediction, busy: str) -> str:
+    """Describe the times of a main thread that loads a batch and runs the model in turn."""
+    scenario = prediction.scenario
+    launching = launch_time(prediction)
+    loading = show(float(cycle.whole) - launching, SECOND, 2)
+    times = {**cycle.times, Resource.CPU: cycle.times[Resource.CPU] - launching}
+    most = max(times, key=lambda resource: float(times[resource]))
+    said = f"one thread loads and copies a batch ({loading}, mostly {_DOES[most]}; {busy})"
+    job, device = scenario.job, device_word(prediction)
+    if job.train.sync_every_step and job.train.accumulation == 1:
+        said += f", launches its kernels and waits for the {device}, in turn"
+    elif launching > 0.0:
+        said += f" and launches its kernels ({launch_known(prediction)}) in turn"
+    return f"{said}; workers would load batches meanwhile (input.workers)."
+
+
+def launch_time(prediction: Prediction) -> Seconds:
+    """Return the time in which a main thread without workers launches a batch's kernels [s]."""
+    topology = build(prediction.scenario)
+    times = actor_times(topology, prediction.demands, Actor.MAIN_THREAD)
+    return float(sum(times.values(), 0.0))
+
+
+def launch_known(prediction: Prediction) -> str:
+    """Describe the time of launching, and what to set if it is taken from the device's time."""
+    train, taken = prediction.scenario.job.train, show(launch_time(prediction), SECOND, 2)
+    if train.launch_time is not None:
+        return taken
+    return (
+        f"at most {taken}, as long as the {device_word(prediction)} computes: set "
+        "train.sync_every_step if the loop reads the loss of each step, else train.launch_time"
     )
 
 

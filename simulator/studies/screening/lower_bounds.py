@@ -223,6 +223,10 @@ class Floors:
         return self._of(Actor.PIN_MEMORY)
 
     @cached_property
+    def _launch(self) -> Real:
+        return self._of(Actor.MAIN_THREAD)
+
+    @cached_property
     def _copy(self) -> Real:
         return self._of(Actor.COPY_ENGINE)
 
@@ -305,7 +309,7 @@ class Floors:
         else:
             each = 0.0 if self._beside else copy
             device = n * (batch + each) + once
-            found.append(n * (self._main + each))
+            found.append(n * (self._main + self._launch + each))
         return np.maximum(device, longest(found) * self.window)
 
     # whole epochs
@@ -356,7 +360,9 @@ class Floors:
         else:
             shown = self._first * copy if self._beside else work * copy
             each = 0.0 if self._beside else copy
-            found.append(there + work * (self._main + each) + self._after)
+            # The launching of the last batch may go on while the device works on it.
+            launched = np.maximum(0.0, work - 1.0) * self._launch
+            found.append(there + work * (self._main + each) + launched + self._after)
         return np.maximum(arrives + serial + shown, longest(found) * self.window)
 
     @cached_property
@@ -416,7 +422,8 @@ class Floors:
             making = stage.actor in PRODUCERS
             for demand in stage.demands:
                 time = self._quick(demand, stage.group) * (self._least_made if making else 1.0)
-                no_time = stage.slot.beside_compute or (making and self._random)
+                beside = stage.slot.beside_compute or stage.actor is Actor.MAIN_THREAD
+                no_time = beside or (making and self._random)
                 yield self._units(demand, stage.group), 0.0 if no_time else time
 
     def _units(self, demand: Demand, group: str) -> frozenset[str]:

@@ -120,7 +120,7 @@ def test_nothing_is_full(prediction: Prediction) -> None:
             "a worker needs 419 ms per batch, 98% of it",
         ),
         (1, "one worker in each process delivers 25,600", "more workers would run in parallel"),
-        (0, "the main process delivers 25,600", "workers would run in parallel with it"),
+        (0, "the main process delivers 25,600", "workers would load batches meanwhile"),
     ],
 )
 def test_who_does_one_thing_after_another(
@@ -130,7 +130,7 @@ def test_who_does_one_thing_after_another(
     text = verdict(crewed(prediction, workers))
     assert f"GPU-starved: {made} of the 44,500 samples/s" in text
     assert why in text
-    assert "(the CPUs are 40% busy)" in text
+    assert "the CPUs are 40% busy)" in text
 
 
 def test_a_slow_reader_of_an_idle_store() -> None:
@@ -202,7 +202,41 @@ def test_the_main_process_makes_and_trains_in_turn() -> None:
     """Without workers it is named though the device takes longer for a batch than it does."""
     text = verdict(predict(load_scenario("inference-batch1-gpu"), intervals=False))
     assert "GPU-starved: the main process delivers" in text
-    assert "workers would run in parallel with it" in text
+    assert "waits for the GPU, in turn; workers would load batches meanwhile" in text
+
+
+TWO_FOLD = """
+schema = 1
+hardware = { machine = "node/workstation", gpu = "v100-pcie-32gb", gpus = 1, vcpus = 40 }
+data = { samples = 50000, bytes_per_sample = "3 kB", cache = "preloaded" }
+model = { name = "resnet50", step_time = "100 ms", step_time_batch = 32 }
+train = { batch_size = 32, precision = "fp32" }
+[input]
+workers = 0
+decode = "2 ms"
+output_bytes_per_sample = "0 B"
+"""
+
+
+def test_a_loader_without_workers_is_named_with_what_settles_it(tmp_path: Path) -> None:
+    """64 ms of loading and at most 100 ms of launching in one thread; half of it may overlap."""
+    path = tmp_path / "job.toml"
+    path.write_text(TWO_FOLD)
+    found = predict(load_scenario(path))
+    text = verdict(found)
+    assert text.startswith("GPU-starved: the main process delivers ")
+    assert "GPUs wait for data 39% of the time" in text  # 64 / 164
+    assert "one thread loads and copies a batch (64 ms, mostly on the CPU; the CPUs are " in text
+    assert "launches its kernels (at most 100 ms" in text
+    assert "train.sync_every_step" in text
+    interval = found.interval["step_time_s.mean"]
+    assert interval["p10"] < 0.105
+    assert interval["p90"] == pytest.approx(0.164, rel=0.06)
+    asked = predict(load_scenario(path, overrides=["train.sync_every_step=true"]))
+    known = asked.interval["step_time_s.mean"]
+    assert asked.timing.step_time.mean == pytest.approx(0.164, rel=0.01)
+    assert known["p90"] / known["p10"] < 1.15
+    assert "train.sync_every_step" not in verdict(asked)
 
 
 @pytest.mark.parametrize(("busy", "told"), [(0.05, False), (0.2, True)])
