@@ -30,7 +30,15 @@ from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import NO_STORE, Burst, Scope, Storage
 from simulator.schema.training import Mode
-from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, BytesPerSecond, PerSecond, show
+from simulator.units import (
+    BYTE_PER_SECOND,
+    PER_SECOND,
+    SECOND,
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    show,
+)
 
 _ROLES = {
     Mode.TRAIN: Role.TRAIN,
@@ -381,7 +389,7 @@ def with_mean_rates(scenario: Scenario, stated: Hardware) -> Scenario:
         if use.store.name in bursting:
             store = _slowed(use.store, use.held, (use.reads, use.carried), stated)
             slowed[store.name] = store
-            notes += _notes(use.store, store)
+            notes += _notes(use.store, store, use.held)
     groups = tuple(_with(group, slowed) for group in scenario.cluster.groups)
     cluster = replace(scenario.cluster, groups=groups)
     return replace(scenario, cluster=cluster, notes=(*scenario.notes, *notes))
@@ -428,7 +436,7 @@ def _mean(store: Storage, burst: Burst | None, held: Bytes, asked: float) -> flo
     return None if burst is None or size is None else burst.mean_rate(size, asked)
 
 
-def _notes(before: Storage, after: Storage) -> Iterable[Assumption]:
+def _notes(before: Storage, after: Storage, held: Bytes) -> Iterable[Assumption]:
     """Yield the mean rates with credits that are below the best rates of the store."""
     source = Source(
         reference="credits of its profile, for all that the run reads",
@@ -436,10 +444,20 @@ def _notes(before: Storage, after: Storage) -> Iterable[Assumption]:
         verified=False,
     )
     if after.read_operations is not None and after.read_operations != before.read_operations:
-        value = show(after.read_operations, PER_SECOND)
+        lasts = _lasts(before.burst_operations, before, held)
+        value = f"{show(after.read_operations, PER_SECOND)}{lasts}"
         what = f"mean reads a second of {before.name}, credits counted"
         yield Assumption(what=what, value=value, source=source)
     if after.read_rate != before.read_rate:
-        value = show(after.read_rate, BYTE_PER_SECOND)
+        lasts = _lasts(before.burst_bandwidth, before, held)
+        value = f"{show(after.read_rate, BYTE_PER_SECOND)}{lasts}"
         what = f"mean read rate of {before.name}, credits counted"
         yield Assumption(what=what, value=value, source=source)
+
+
+def _lasts(burst: Burst | None, store: Storage, held: Bytes) -> str:
+    """Describe how long a store bursts at its full rate before its credits are used."""
+    size = None if burst is None else held if burst.metered else store.capacity
+    if burst is None or size is None or burst.lasts(size) == 0.0:
+        return ""
+    return f" (bursts for {show(burst.lasts(size), SECOND, 2)} of full use)"

@@ -31,6 +31,7 @@ from simulator.units import (
     SECOND,
     THOUSAND,
     USD,
+    USD_PER_BYTE,
     USD_PER_BYTE_SECOND,
     USD_PER_JOULE,
     USD_PER_REQUEST,
@@ -151,6 +152,14 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
             told += [
                 ("charges.reads", "requests that read", charges.reads, USD_PER_REQUEST, reads),
                 ("charges.writes", "requests that write", charges.writes, USD_PER_REQUEST, writes),
+                ("charges.read_bytes", "bytes read", charges.read_bytes, USD_PER_BYTE, True),
+                (
+                    "charges.written_bytes",
+                    "bytes written",
+                    charges.written_bytes,
+                    USD_PER_BYTE,
+                    True,
+                ),
             ]
         for key, what, price, unit, asked in told:
             if asked:

@@ -30,7 +30,7 @@ from simulator.schema.fields import (
     TextField,
     TimeFigure,
 )
-from simulator.units import Bytes, BytesPerSecond, UsdPerSecond
+from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds, UsdPerSecond
 
 CreditsFigure = Annotated[float, Number(low=1.0, whole=True), SOURCED]
 
@@ -83,6 +83,10 @@ class Charges:
     """Price of provisioned throughput."""
     free_throughput: ByteRateFigure | None = None
     """Bytes per second that are included in the rent."""
+    read_bytes: BytePriceFigure | None = None
+    """Price of bytes that are read, of stores that meter their throughput."""
+    written_bytes: BytePriceFigure | None = None
+    """Price of bytes that are written."""
     other_region: BytePriceFigure | None = None
     """Price of bytes read from another region of the same cloud."""
     internet: tuple[Tier, ...] = ()
@@ -128,6 +132,14 @@ class Burst:
         burst = max(baseline, self.least_burst, self.burst * share)
         saved = max(self.least_credits, self.credits * share)
         return float(burst_rate(amount, baseline, burst, saved))
+
+    def lasts(self, size: Bytes) -> Seconds:
+        """Return the time for which a store of `size` bytes bursts at its full rate [s]."""
+        share = size / self.per
+        baseline = max(self.least_baseline, self.baseline * share)
+        beyond = max(self.least_burst, self.burst * share) - baseline
+        saved = max(self.least_credits, self.credits * share)
+        return saved / beyond if beyond > 0.0 else 0.0
 
     def needed_for(self, rate: float) -> Bytes:
         """Return the size of the store from which the baseline alone reaches `rate` [/s]."""
@@ -213,6 +225,16 @@ class Storage(Profile):
         if operations is not None and not operations.metered and self.read_operations is not None:
             sizes.append(operations.needed_for(self.read_operations))
         return max(sizes, default=None)
+
+    def size_for(self, bandwidth: BytesPerSecond, operations: PerSecond) -> Bytes:
+        """Return the capacity whose baseline reaches these rates [B]; 0 if any size does."""
+        asked = (self.burst_bandwidth, bandwidth), (self.burst_operations, operations)
+        sizes = [
+            burst.needed_for(rate)
+            for burst, rate in asked
+            if burst is not None and not burst.metered and rate > burst.least_baseline
+        ]
+        return max(sizes, default=0.0)
 
     @property
     def priced(self) -> bool:

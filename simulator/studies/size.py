@@ -308,7 +308,9 @@ def _stores(
         if operations is not None:
             enough = enough and operations >= wanted.get("storage IOPS", 0.0)
         if enough and (not cloud or not store.clouds or cloud in store.clouds):
-            rent = store.standing(data)
+            # Rent by capacity is for a volume that keeps up the rates without credits.
+            rates = (wanted.get("storage bandwidth", 0.0), wanted.get("storage IOPS", 0.0))
+            rent = store.standing(max(data, store.size_for(*rates)))
             yield Offer(name=name, per_month=None if rent is None else rent * MONTH)
 
 

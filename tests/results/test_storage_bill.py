@@ -153,12 +153,13 @@ def test_an_unknown_price_is_named_and_never_nothing() -> None:
     assert one.storage.total is None
     assert one.in_all == one.cost.for_machines
     assert any("rent of wekapod" in text for text in one.storage.missing)
-    slow = found("hardware.storage=storage/efs-elastic")
-    elastic = slow.storage
-    assert elastic.total is None
-    assert elastic.rent is not None
-    assert slow.in_all == pytest.approx((slow.cost.for_machines or 0.0) + elastic.rent)
-    assert any("bytes read and written" in text for text in elastic.missing)
+
+
+def test_elastic_throughput_is_paid_by_the_byte() -> None:
+    """Ten epochs of 1,281,167 x 114.66 kB at $0.03/GB: $44, and nothing is written."""
+    one = found("hardware.storage=storage/efs-elastic", "data.cache=none", "train.epochs=10")
+    assert one.storage.total is not None
+    assert one.storage.requests == pytest.approx(10 * 1281167 * 114.66e3 / 1e9 * 0.03, rel=1e-3)
 
 
 def test_drives_of_the_machine_cost_nothing_more() -> None:

@@ -59,7 +59,7 @@ def test_a_volume_without_a_size_is_said_to_be_a_large_one() -> None:
     "said",
     [
         ("hardware.storage_capacity=100 GiB",),
-        ("hardware.storage_operations=2000 IOPS",),
+        ("hardware.storage_operations=2000 IOPS", "hardware.storage_bandwidth=200 MB/s"),
         ("hardware.storage=storage/efs-bursting",),
         ("hardware.storage=storage/ebs-gp3",),
     ],
@@ -79,6 +79,50 @@ def test_a_metered_store_goes_by_what_lies_there() -> None:
     mean = asked * baseline / (asked - 6.3 * tebibyte)
     assert scenario.cluster.trainers.storage.read_rate == pytest.approx(mean, rel=1e-3)
     assert any("credits counted" in note.what for note in scenario.notes)
+
+
+def test_a_store_in_one_zone_bursts_like_the_others() -> None:
+    """141 GB earn 50 MiB/s of metered traffic a TiB: 6.7 MB/s, or 20.2 MB/s of reads.
+
+    400 epochs read 56 TB, 6.9 TB of them from credits: 20.2 x 56.4 / (56.4 - 6.9) = 23 MB/s.
+    """
+    settings = ("hardware.storage=storage/efs-one-zone", "data.cache=none", "train.epochs=400")
+    scenario = load_scenario(
+        FILES, overrides=(*settings, "data.samples=1410000", "data.bytes_per_sample=100 kB")
+    )
+    rate = scenario.cluster.trainers.storage.read_rate
+    earned = 150 * 2**20 * 141e9 / 2**40
+    assert earned / 3.0 == pytest.approx(6.7e6, rel=0.01)
+    assert rate == pytest.approx(earned * 56.4 / (56.4 - 6.3 * 2**40 / 1e12), rel=1e-3)
+
+
+def test_a_store_in_one_zone_bursts_at_300_mebibytes() -> None:
+    """A short run lives on the credits of a new file system: 314.6 MB/s, and never 434."""
+    settings = ("hardware.storage=storage/efs-one-zone", "data.cache=none", "train.epochs=1")
+    assert store(*settings).read_rate == pytest.approx(300 * 2**20)
+
+
+def test_the_answer_says_how_long_a_burst_lasts() -> None:
+    """6.3 TiB beyond what is earned last 6.3 TiB / (300 MiB/s - 20.2 MB/s of 141 GB) = 6.5 h."""
+    bucket = store("hardware.storage=storage/efs-bursting").burst_bandwidth
+    assert bucket is not None
+    beyond = 300 * 2**20 - 150 * 2**20 * 141e9 / 2**40
+    assert bucket.lasts(141e9) == pytest.approx(6.3 * 2**40 / beyond)
+    assert bucket.lasts(141e9) / 3600.0 == pytest.approx(6.5, rel=0.01)
+
+
+def test_a_small_volume_carries_less() -> None:
+    """gp2: 128 MiB/s up to 170 GiB, 250 MiB/s from 334 GiB on."""
+    for size, rate in ((100, 128), (334, 250), (1000, 250)):
+        found = store(*GP2, f"hardware.storage_capacity={size} GiB")
+        assert found.read_rate == pytest.approx(rate * 2**20)
+
+
+def test_a_rate_needs_a_size() -> None:
+    """st1 earns 40 MiB/s a TiB: 80 MiB/s without credits need two; EFS takes any size."""
+    st1 = store("hardware.storage=storage/ebs-st1", *GP2[1:])
+    assert st1.size_for(80 * 2**20, 0.0) == pytest.approx(2 * 2**40)
+    assert store("hardware.storage=storage/efs-bursting").size_for(1e9, 1e4) == 0.0
 
 
 def test_a_stated_rate_is_meant() -> None:
