@@ -8,7 +8,6 @@ under ``clat`` before; ``io_bytes`` is in KiB before 2.21; options are text, som
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.importers.foreign import Entry, changed, parse_json, read_text, refuse
+from simulator.importers.foreign import Entry, changed, first_json, parse_json, read_text, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.profile_text import (
     Line,
@@ -173,14 +172,13 @@ def _document(path: Path) -> object:
     fio ``--status-interval`` appends an object for each interval; the last one holds the totals.
     """
     text, origin = read_text(path, WANTED), str(path)
-    decoder = json.JSONDecoder()
     start, last = _brace(text, 0), None
     if start is None:
         fail(origin, "holds no JSON object", hint=f"it should be {WANTED}")
     while start is not None:
         try:
-            last, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+            last, end = first_json(text, start)
+        except ValueError:
             # Empty lines in front preserve the line numbers of the message.
             return parse_json("\n" * text.count("\n", 0, start) + text[start:], origin)
         start = _brace(text, end)

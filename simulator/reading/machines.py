@@ -97,6 +97,8 @@ def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
         cpu="vcpus",
         **{"cpu.smt_worth": "smt_worth", "cpu.contention": "contention"},
     )
+    path = stated.peer_link or machine.peers_by_default(gpus)
+    machine = machine if stated.emulated else machine.with_peers(path)
     return replace(
         machine,
         cpu=_cpu(stated, machine.cpu),

@@ -99,7 +99,7 @@ def test_the_summary_tells_the_rate() -> None:
     assert "passes at 90%" in said
 
 
-@pytest.mark.parametrize("time", ["0", "1.0e-300"])
+@pytest.mark.parametrize("time", ["0", "1.0e-12"])
 def test_no_time_is_no_endless_rate(time: str, tmp_path: Path) -> None:
     """An accelerator that takes no time limits nothing; `inf` samples are not printed."""
     path = variant(tmp_path, "computation_time: 0.323", f"computation_time: {time}")
