@@ -225,6 +225,10 @@ def _degrees(parallelism: Parallelism) -> Iterator[Mistake]:
     if parallelism.interleave > 1 and parallelism.pipeline == 1:
         hint = "leave it out, or give parallelism.pipeline"
         yield Mistake(("parallelism", "interleave"), "is given, but there is one stage", hint=hint)
+    if parallelism.states("context_exchange") and parallelism.context == 1:
+        hint = "leave it out, or give parallelism.context"
+        message = "is given without context parallelism"
+        yield Mistake(("parallelism", "context_exchange"), message, hint=hint)
     for key in ("sequence", "async_tensor"):
         if getattr(parallelism, key) and parallelism.tensor == 1:
             hint = "leave it out, or give parallelism.tensor"

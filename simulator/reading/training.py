@@ -32,6 +32,7 @@ from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.software import MemoryFormat, Software
 from simulator.schema.training import (
     Adapters,
+    ContextExchange,
     Mode,
     Optimizer,
     Parallelism,
@@ -61,6 +62,8 @@ class HabitTable(Citation):
     """Distribution of layers over stages."""
     reduce_scatter: bool = True
     """Whether a replica receives only its part of summed gradients if the optimizer is sharded."""
+    context_exchange: Annotated[ContextExchange, Choice(ContextExchange)] = ContextExchange.RING
+    """Exchange of keys and values between context-parallel ranks."""
     overlap_sharded: bool = True
     """Whether it overlaps gradient exchange with the backward pass under a sharded optimizer."""
     joined_projections: bool = False
@@ -193,6 +196,9 @@ def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
         reduce_scatter=stated.reduce_scatter
         if stated.states("reduce_scatter")
         else usual.reduce_scatter,
+        context_exchange=stated.context_exchange
+        if stated.states("context_exchange")
+        else usual.context_exchange,
     )
 
 

@@ -412,7 +412,8 @@ class Hardware(Section):
     storage_request_rate: ByteRateField | None = None
     """Highest rate of one request to the store, instead of its own."""
     network_bandwidth: ByteRateField | None = None
-    """Rate of each machine's network attachment, one way, instead of its own."""
+    """Rate of each machine's network attachment, one way, for its accelerators in use, instead of
+    its own."""
     pcie_bandwidth: ByteRateField | None = None
     """Rate between an accelerator alone and its host, one way, over its link and the uplink of its
     switch, instead of its own."""

@@ -198,8 +198,10 @@ class Exchange:
                 exchanged_bytes,
                 layers=traffic.layers,
                 tensor=traffic.tensor.whole,
+                context=traffic.context.whole,
                 experts=traffic.experts.whole,
                 parameters=traffic.parameters.whole,
+                tables=traffic.tables.whole,
                 sends=traffic.sends.whole,
             )
             outward = traffic.micro_batch.outward
