@@ -456,7 +456,7 @@ def _dequantizing(file: UnresolvedScenario) -> Iterator[Assumption]:
     if eager and train.frozen_precision is Precision.FP4:
         yield Assumption(
             what="conversion of frozen weights to 16 bit in eager code, per pass",
-            value=f"about {_DEQUANTIZED_RATE} of an A100, by the device memory's bandwidth",
+            value=f"about {_DEQUANTIZED_RATE} per 2 TB/s of device memory",
             source=_DEQUANTIZED_SOURCE,
             bears_on=frozenset({Part.DEVICE}),
         )
