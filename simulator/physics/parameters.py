@@ -70,6 +70,13 @@ def tokens(step: TransformerStep) -> Real:
     return step.layout.micro_batch * step.shape.sequence * step.shape.filled / step.layout.context
 
 
+def keys_and_values(step: TransformerStep) -> Bytes | Real:
+    """Return the size of keys and values of a micro-batch's tokens on a device, in a layer [B]."""
+    shape = step.shape
+    width = shape.kv_heads * (shape.head_width + shape.value_width)
+    return tokens(step) * step.work.element * width / step.layout.tensor
+
+
 def attended(step: TransformerStep) -> Real:
     """Return the sequence length whose square is the mean number of query-key pairs."""
     share: Real = mean_square_length(step.shape.filled) ** 0.5
@@ -232,9 +239,8 @@ def expert_copies(step: TransformerStep) -> Real:
 
 
 def between_copies(step: TransformerStep) -> Real:
-    """Return the distance in replicas between ranks that hold the same experts."""
-    apart: Real = step.layout.expert / (step.layout.tensor * step.layout.context)
-    return apart
+    """Return the distance in devices between ranks that hold the same experts."""
+    return at_least(1.0, step.layout.expert)
 
 
 def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
@@ -377,6 +383,11 @@ def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
 def learned_table(step: TransformerStep) -> Real:
     """Return the number of trainable parameters of the embedding table on one device."""
     return step.work.learned * table_parameters(step)
+
+
+def tables_held(step: TransformerStep) -> Real:
+    """Return the number of embedding tables of a stage with an end: two if it has both, untied."""
+    return where(step.layout.pipeline > 1, 1.0, 2.0 - step.shape.tied)
 
 
 def learned_in_all(job: Job) -> float:
@@ -556,7 +567,8 @@ def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
     """Return the working memory of one layer's backward pass [B].
 
     It holds recomputed activations and gradients; with sequence parallelism also gathered inputs
-    and their gradients, with context parallelism keys and values in transfer.
+    and their gradients, with context parallelism keys and values in transfer: two chunks of a ring,
+    or those of all ranks.
     """
     shape, layout, rows = step.shape, step.layout, tokens(step)
     whole = _kept_in_full(step, memory_model) + _unfused_scores(step) / layout.tensor
@@ -566,10 +578,10 @@ def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
         step.work.fused_attention > 0, 0.0, 2.0 * step.work.element * shape.heads * shape.sequence
     )
     gathered = where(layout.sequence_parallel > 0, 2.0 * step.work.element * shape.hidden, 0.0)
-    keys = shape.kv_heads * (shape.head_width + shape.value_width)
-    passed = where(layout.context > 1, 2.0 * step.work.element * keys, 0.0)
+    chunks = where(layout.gathered_context > 0, layout.context, 2.0)
+    passed = where(layout.context > 1, chunks * keys_and_values(step), 0.0)
     gradients = step.work.element * _TOKEN_GRADIENTS * shape.hidden / sequence_ranks(step)
-    return again + rows * (gradients + gathered + (split + passed) / layout.tensor)
+    return again + rows * (gradients + gathered + split / layout.tensor) + passed
 
 
 def logits_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:

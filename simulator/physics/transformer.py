@@ -24,7 +24,15 @@ from simulator.schema.machines import Cluster, Collective, Host
 from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import CudaGraphs, Kernels
-from simulator.schema.training import Partition, Recompute, Schedule, Sharding, Targets, Train
+from simulator.schema.training import (
+    ContextExchange,
+    Partition,
+    Recompute,
+    Schedule,
+    Sharding,
+    Targets,
+    Train,
+)
 from simulator.schema.transformers import Transformer
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
@@ -87,7 +95,9 @@ class Layout:
     `shard_group` ranks. `offloaded`: optimizer state is on the host. `all_forward`: all forward
     passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
     time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
-    of the gradients. `imbalance` is the load of the busiest expert rank over the mean load.
+    of the gradients. `gathered_context`: keys and values are gathered over context-parallel ranks
+    rather than sent around a ring. `imbalance` is the load of the busiest expert rank over the mean
+    load.
     """
 
     devices: Real
@@ -110,6 +120,7 @@ class Layout:
     padded_experts: Real = 0.0
     imbalance: Real = 1.0
     unbalanced_context: Real = 0.0
+    gathered_context: Real = 0.0
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0
@@ -205,7 +216,8 @@ class Device:
 
     `units` is the number of multiprocessors, `link` the rate to the other devices of the machine,
     with the protocols of each collective in `reduce`, `gather`, `scatter` and `all_to_all`.
-    `network` is the rate of the machine's network for all its devices in use. `host_link` is the
+    `network` is the rate of the machine's network for all its devices in use; `shared_card` is 1 if
+    they have one network card. `host_link` is the
     rate to the host if all devices copy at once, `host_memory` that of the host's memory.
     """
 
@@ -215,6 +227,7 @@ class Device:
     link: BytesPerSecond | Real
     units: Real
     network: BytesPerSecond | Real
+    shared_card: Real = 0.0
     host_link: BytesPerSecond | Real = np.inf
     host_memory: BytesPerSecond | Real = np.inf
     reduce: InMachine = _FREE
@@ -400,6 +413,7 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
+        gathered_context=float(degrees.context_exchange is ContextExchange.ALL_GATHER),
         sharded=gathered * shares,
         again=float(again),
         sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
@@ -530,6 +544,7 @@ def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gp
         link=np.inf if link is None else link.peak * factor("collective"),
         units=float(gpu.multiprocessors or 1),
         network=_network(host, used) * factor("collective"),
+        shared_card=float(host.network is not None and host.network.cards == 1 < used),
         host_link=_copy_rate(host, used),
         host_memory=host.memory_bandwidth or np.inf,
         reduce=in_machine(Collective.ALL_REDUCE, host, factor("collective")),

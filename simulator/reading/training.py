@@ -26,12 +26,13 @@ from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import Choice, Citation, TextField
-from simulator.schema.machines import Host, Link
+from simulator.schema.machines import Hardware, Host, Link, PeerPath
 from simulator.schema.models import CustomModel, Model, StepTimes
 from simulator.schema.provenance import Assumption, Source
 from simulator.schema.software import MemoryFormat, Software
 from simulator.schema.training import (
     Adapters,
+    ContextExchange,
     Mode,
     Optimizer,
     Parallelism,
@@ -61,6 +62,8 @@ class HabitTable(Citation):
     """Distribution of layers over stages."""
     reduce_scatter: bool = True
     """Whether a replica receives only its part of summed gradients if the optimizer is sharded."""
+    context_exchange: Annotated[ContextExchange, Choice(ContextExchange)] = ContextExchange.RING
+    """Exchange of keys and values between context-parallel ranks."""
     overlap_sharded: bool = True
     """Whether it overlaps gradient exchange with the backward pass under a sharded optimizer."""
     joined_projections: bool = False
@@ -163,6 +166,18 @@ def step_times_of(
     )
 
 
+THROUGH_HOST: Final = (
+    "exchange of gradients hidden behind the backward pass, where it goes through host memory "
+    "(train.overlap_communication not given)"
+)
+
+
+def peers_through_host(stated: Hardware, machine: Host, gpus: int) -> bool:
+    """Return whether accelerators of a machine exchange data through host memory."""
+    path = stated.peer_link or machine.peers_by_default(gpus)
+    return gpus > 1 and not stated.emulated and machine.with_peers(path).peer_path is PeerPath.HOST
+
+
 @cached()
 def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
     """Return the parallelism with the defaults of the framework."""
@@ -175,16 +190,20 @@ def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
         reduce_scatter=stated.reduce_scatter
         if stated.states("reduce_scatter")
         else usual.reduce_scatter,
+        context_exchange=stated.context_exchange
+        if stated.states("context_exchange")
+        else usual.context_exchange,
     )
 
 
 @cached()
-def train_of(
+def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     given: Train,
     software: Software,
     parallelism: Parallelism,
     host_threads: float,
     accumulation: int,
+    through_host: bool,  # noqa: FBT001 - part of the key of the cache
 ) -> Train:
     """Return the training settings with the defaults of the framework.
 
@@ -200,11 +219,13 @@ def train_of(
         Default number of hardware threads that a training process occupies.
     accumulation : int
         Forward and backward passes per optimizer step.
+    through_host : bool
+        Whether accelerators exchange data through host memory.
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
         "host_threads": host_threads,
-        "overlap_communication": _overlaps(software, parallelism),
+        "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
         "checkpoint_process_rate": defaults.CHECKPOINT_PROCESS_RATE.value,
     }
@@ -224,7 +245,11 @@ def _adapters(given: Train, software: Software) -> Adapters | None:
 
 
 def _overlaps(software: Software, parallelism: Parallelism) -> bool:
-    """Return whether the framework exchanges gradients during the backward pass."""
+    """Return whether the framework exchanges gradients during the backward pass.
+
+    The rate of exchange through host memory is that of steps in which nothing seemed hidden, so
+    that nothing of it is.
+    """
     if parallelism.sharding is not Sharding.OPTIMIZER:
         return True
     return habit(software.framework).overlap_sharded
@@ -334,6 +359,9 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
     overlaps = _overlaps(file.software, file.parallelism)
     if train.states("overlap_communication"):
         overlaps = train.overlap_communication
+    elif overlaps and peers_through_host(file.hardware, file.host, file.gpus):
+        overlaps = False
+        yield _note(THROUGH_HOST, "none of it")
     if on_device and file.ranks > 1 and not train.states("bucket_size") and overlaps:
         yield defaults.BUCKET_SIZE.note
     checkpoints = train.checkpoint_every_steps is not None

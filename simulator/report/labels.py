@@ -118,6 +118,7 @@ _GRADES: Final = {
     Grade.ON_CORES: "computed from the core clock",
     Grade.DATASHEET: "data sheet, derated",
     Grade.ASSUMED: "default",
+    Grade.PEERS: "cards over PCIe; state hardware.peer_link",
     Grade.CROWDED: "contention between cores",
     Grade.CROWDED_SMALL: "contention between cores",
 }

@@ -269,6 +269,15 @@ class Partition(StrEnum):
     """By compute, with the head's product counted: the last stage gets fewer."""
 
 
+class ContextExchange(StrEnum):
+    """Exchange of keys and values between context-parallel ranks."""
+
+    RING = "ring"
+    """Each rank sends a chunk to the next one while attention computes on the last one."""
+    ALL_GATHER = "all-gather"
+    """Each rank gathers the chunks of all ranks; gradients go around a ring in fp32."""
+
+
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
@@ -317,6 +326,11 @@ class Parallelism(Section):
     """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
     balanced_context: bool = True
     """Whether sequences are divided so that all context-parallel ranks have equal work."""
+    context_exchange: Annotated[ContextExchange, Choice(ContextExchange)] = field(
+        default=ContextExchange.RING, metadata=DEPENDS
+    )
+    """Exchange of keys and values between context-parallel ranks; by default as in the
+    framework."""
     reshard: bool | None = None
     """Whether sharded parameters are gathered again for the backward pass; by default they are,
     except in a pipeline."""
