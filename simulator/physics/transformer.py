@@ -96,7 +96,8 @@ class Layout:
     passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
     time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
     of the gradients. `gathered_context`: keys and values are gathered over context-parallel ranks
-    rather than sent around a ring. `imbalance` is the load of the busiest expert rank over the mean
+    rather than sent around a ring. Each expert is divided over
+    `expert_tensor` devices. `imbalance` is the load of the busiest expert rank over the mean
     load.
     """
 
@@ -128,6 +129,7 @@ class Layout:
     offloaded: Real = 0.0
     all_forward: Real = 0.0
     by_compute: Real = 0.0
+    expert_tensor: Real = 1.0
     scattered_sums: Real = 1.0
 
 
@@ -409,6 +411,7 @@ def _layout(scenario: Scenario) -> Layout:
         chunks=1.0 * degrees.interleave,
         context=1.0 * degrees.context,
         expert=float(degrees.expert),
+        expert_tensor=float(degrees.expert_tensor),
         replicas=1.0 * scenario.ranks,
         micro_batch=job.train.batch_size,
         micro_batches=job.train.accumulation,
