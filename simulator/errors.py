@@ -15,7 +15,17 @@ that `plan` detects itself.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 from simulator.records import dataclass
+
+MAX_PROBLEMS: Final = 20
+"""Maximum number of problems that an error prints."""
+MAX_NAME: Final = 80
+"""Maximum length of a key, a name or a value of the user's in a message [characters]."""
+_LONG_NAME: Final = re.compile(rf"[^\s/\\]{{{MAX_NAME + 1},}}")
 
 
 class PlanError(Exception):
@@ -47,15 +57,24 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.origin if self.line is None else f"{self.origin}:{self.line}"
-        key = f" {self.key}:" if self.key else ""
+        key = f" {_cut(self.key)}:" if self.key else ""
         return f"{where}:{key} {self.told}"
 
     @property
     def told(self) -> str:
         """Message, found value and hint, without origin and key."""
-        found = f", found {self.found}" if self.found is not None else ""
+        found = f", found {_cut(self.found)}" if self.found is not None else ""
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.message}{found}{hint}"
+        return cut_names(f"{self.message}{found}{hint}")
+
+
+def cut_names(text: str) -> str:
+    """Cut the words of a message that are longer than `MAX_NAME`; parts of paths count singly."""
+    return _LONG_NAME.sub(lambda name: _cut(name[0]), text)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}..."
 
 
 class InputError(PlanError):
@@ -69,7 +88,16 @@ class InputError(PlanError):
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems))
+        super().__init__("\n".join(str(problem) for problem in first_problems(problems)))
+
+
+def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return the first `MAX_PROBLEMS` problems, and one that counts the others if there are any."""
+    if len(problems) <= MAX_PROBLEMS + 1:
+        return tuple(problems)
+    shown = problems[:MAX_PROBLEMS]
+    message = f"has {len(problems) - MAX_PROBLEMS:,} more problems"
+    return (*shown, Problem(origin=shown[-1].origin, message=message))
 
 
 class UnknownName(PlanError):  # noqa: N818 - reads as the sentence it prints

@@ -20,7 +20,15 @@ from simulator.cli.options import (
     read_job,
 )
 from simulator.cli.options import output_option as output_file
-from simulator.cli.output import Exit, answer, check_writable, complain, emit, write_file
+from simulator.cli.output import (
+    Exit,
+    answer,
+    check_writable,
+    complain,
+    emit,
+    progress_line,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from simulator.importers.result import Fragment, MeasuredRun
@@ -274,7 +282,9 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
         extends=extends,
         shown=operators,
     )
-    deliver(importer.read(files, request), output)
+    with progress_line("reading traces") as progress:
+        found = importer.read(files, request, progress)
+    deliver(found, output)
 
 
 def _check_extended(name: str, output: Path | None) -> None:
@@ -297,19 +307,33 @@ def _check_extended(name: str, output: Path | None) -> None:
 @click.option(
     "--scope",
     type=Named(("local", "volume", "network", "object")),
-    default="local",
-    show_default=True,
-    help="How the store is reached, which fio doesn't say.",
+    help="How the store is reached, which fio doesn't say; by default as --over, or local.",
 )
-def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
+@click.option(
+    "--over", metavar="STORE", help="The store that was measured: keep its other figures."
+)
+@profiles_option
+def fio(
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    scope: str | None,
+    over: str | None,
+    profiles: tuple[Path, ...],
+) -> None:
     """Read the JSON of fio runs into a storage profile.
 
-    FILE is what ``fio --output-format=json`` prints; several files make one profile.
+    FILE is what ``fio --output-format=json`` prints; several files make one profile. Runs that only
+    write need --over, as a profile has a read rate.
     """
     from simulator.importers import fio as importer
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.schema.storage import Scope
 
-    deliver(importer.read(files, Scope(scope)), output, origin=", ".join(map(str, files)))
+    store = None if over is None else Catalogue.default(profiles).storage(over)
+    reached = Scope(scope) if scope else Scope.LOCAL if store is None else store.scope
+    found = importer.read(files, reached, store)
+    deliver(found, output, origin=", ".join(map(str, files)))
 
 
 @click.command("nccl-tests")
@@ -353,6 +377,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
 @output_option
 @profiles_option
 @click.option("--ram", metavar="SIZE", help="RAM of the machine, such as '2 TiB'.")
+@count_option("--sockets", text="Processors of the machine.")
 @count_option("--cores", text="Physical cores.")
 @count_option("--threads", text="Hardware threads.")
 @click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
@@ -365,6 +390,7 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     output: Path | None,
     profiles: tuple[Path, ...],
     ram: str | None,
+    sockets: int | None,
     cores: int | None,
     threads: int | None,
     network: str | None,
@@ -382,6 +408,7 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
 
     given = Given(
         ram=quantity(ram, units.BYTE, "--ram"),
+        sockets=sockets,
         cores=cores,
         threads=threads,
         network=quantity(network, units.BYTE_PER_SECOND, "--network"),
@@ -424,9 +451,9 @@ def utilization(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Read the utilization of devices from logs, and compare it with a prediction.
 
-    FILE is a log of one run: CSV of nvidia-smi, the table of dcgmi dmon, text of dcgm-exporter,
-    or JSON of aws cloudwatch get-metric-data. Metrics of CloudWatch are sums over GPUs or cores;
-    their numbers are those of the scenario unless given.
+    FILE is a log of one run: CSV of nvidia-smi, the table of nvidia-smi dmon or dcgmi dmon, text of
+    dcgm-exporter, or JSON of aws cloudwatch get-metric-data. Metrics of CloudWatch are sums over
+    GPUs or cores; their numbers are those of the scenario unless given.
     """
     if overrides and scenario is None:
         msg = "--set needs --scenario"

@@ -19,7 +19,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from simulator.cli.output import REPORT_BUG, Exit, complain
-from simulator.errors import InputError, PlanError, StepProgramError
+from simulator.errors import (
+    InputError,
+    PlanError,
+    StepProgramError,
+    cut_names,
+    first_problems,
+)
 from simulator.version import __version__
 
 Table = Mapping[str, tuple[str, str]]
@@ -236,11 +242,10 @@ def _user_mistakes_are_messages() -> Iterator[None]:
         error.show()
         raise _Reported(Exit.BAD_INPUT) from None
     except InputError as error:
-        for problem in error.problems:
-            complain(str(problem))
+        complain(*(str(problem) for problem in first_problems(error.problems)))
         raise _Reported(Exit.BAD_INPUT) from None
     except PlanError as error:
-        complain(*str(error).splitlines())
+        complain(*map(cut_names, str(error).splitlines()))
         raise _Reported(Exit.BAD_INPUT) from None
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:

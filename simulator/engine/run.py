@@ -229,7 +229,7 @@ def usage(
     return found | usage_of_units(topology, carried)
 
 
-def usage_of_units(topology: Topology, busy: Mapping[str, float]) -> Mapping[str, Usage]:
+def usage_of_units(topology: Topology, busy: Mapping[str, float]) -> dict[str, Usage]:
     """Return the utilization of stores, links, network and memory from that of their units.
 
     Parameters

@@ -185,14 +185,14 @@ def _run(folder: Path, version: str, problems: list[Problem]) -> Run | None:
     config = None if config_path is None else _config(config_path)
     hosts, files = _count(top, "num_hosts"), top.number_at("num_files_train")
     per_file, epochs = top.number_at("num_samples_per_file"), _count(top, "epochs")
-    utilization = _finite(metric, "train_au_mean_percentage", _MAX_PERCENT)
+    utilization = metric.measured_at("train_au_mean_percentage", _MAX_PERCENT)
     each = metric.get("train_au_percentage")
     entries = () if each is None else each.entries()
     by_epoch = [
         share for entry in entries if (share := entry.number(0.0, _MAX_PERCENT)) is not None
     ]
-    throughput = _finite(metric, "train_throughput_mean_samples_per_second")
-    rate = _finite(metric, "train_io_mean_MB_per_second")
+    throughput = metric.measured_at("train_throughput_mean_samples_per_second")
+    rate = metric.measured_at("train_io_mean_MB_per_second")
     _check(metric, utilization, by_epoch, throughput)
     if config is not None and rate is not None and throughput:
         _check_rate(metric, throughput, config.record, rate)
@@ -222,7 +222,7 @@ def _run(folder: Path, version: str, problems: list[Problem]) -> Run | None:
         "au_pct_sd_epochs": pstdev(by_epoch) if by_epoch else None,
         "au_pct_epochs": ";".join(f"{share:.3f}" for share in by_epoch),
         "throughput_samples_s": throughput,
-        "throughput_sd_epochs": _finite(metric, "train_throughput_stdev_samples_per_second"),
+        "throughput_sd_epochs": metric.measured_at("train_throughput_stdev_samples_per_second"),
         "throughput_MiB_s": rate,
         "num_files_train": files,
         "samples_per_file": per_file,
@@ -273,14 +273,6 @@ def _count(top: Entry, name: str, *, needed: bool = False) -> int | None:
     found = top.need(name) if needed else top.get(name)
     value = None if found is None else found.number(1.0, _MAX_COUNT)
     return None if value is None else int(value)
-
-
-def _finite(metric: Entry, name: str, most: float = math.inf) -> float | None:
-    """Return a metric of the summary; None if it is missing or NaN (a run may report NaN)."""
-    found = metric.get(name)
-    if found is None or (isinstance(found.value, float) and math.isnan(found.value)):
-        return None
-    return found.number(0.0, most)
 
 
 def _joined(top: Entry, name: str) -> str:

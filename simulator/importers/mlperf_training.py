@@ -9,7 +9,6 @@ mllog.py, and the compliance rules training_5.1.0/common.yaml.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -19,7 +18,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.importers.foreign import Entry, read_text, refuse
+from simulator.importers.foreign import Entry, first_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.reading import fail
 from simulator.records import dataclass
@@ -140,8 +139,8 @@ def read(path: Path) -> MeasuredRun:
 def _take(log: _Log, number: int, text: str) -> None:
     """Append the event on a line to the log; text after its JSON object is ignored."""
     try:
-        data, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
+        data, _ = first_json(text)
+    except ValueError:
         message = "has a :::MLLOG line whose JSON is broken or cut off"
         log.problems.append(Problem(origin=log.origin, line=number, message=message))
         return

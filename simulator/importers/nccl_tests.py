@@ -34,6 +34,7 @@ from simulator.reading.hardware.profile_text import (
 from simulator.reading.reading import fail
 from simulator.records import dataclass
 from simulator.schema.machines import Collective, Link, LinkKind, Regime
+from simulator.units import BytesPerSecond
 
 WANTED: Final = "the output of nccl-tests"
 
@@ -394,12 +395,14 @@ def regimes(moved: Floats, times: Floats) -> tuple[Regime, ...]:
     ``time = min over regimes of latency + moved / bandwidth``, with `moved` bytes on the wire at
     each size and measured `times` [s]: libraries change protocol and algorithm with the size. All
     sizes have equal weight; each regime is fitted to a range of sizes, and a further regime is
-    added only if it reduces the error by at least a third. Latency is 0
-    (unknown) if there are fewer than three sizes.
+    added only if it reduces the error by at least a third. No bandwidth is above the highest that
+    was measured, which a line through times that grow ever faster would promise for larger
+    messages. Latency is 0 (unknown) if there are fewer than three sizes.
     """
+    most = float(np.max(moved / times))
     positions = range(_MIN_SIZES, len(times) - _MIN_SIZES + 1)
     breaks = list(positions)[:: max(1, len(positions) // _MAX_BREAKS)]
-    best: tuple[Regime, ...] = (_fitted(moved, times),)
+    best: tuple[Regime, ...] = (_fitted(moved, times, most),)
     least = np.inf
     for count in range(_MAX_REGIMES):
         if least <= _GOOD_ERROR:
@@ -409,7 +412,7 @@ def regimes(moved: Floats, times: Floats) -> tuple[Regime, ...]:
             spans = list(pairwise(edges))
             if any(end - start < _MIN_SIZES for start, end in spans) and count:
                 continue
-            ways = tuple(_fitted(moved[a:b], times[a:b]) for a, b in spans)
+            ways = tuple(_fitted(moved[a:b], times[a:b], most) for a, b in spans)
             error = float(np.sqrt(np.mean((envelope(ways, moved) / times - 1.0) ** 2)))
             if error < (least if len(ways) == len(best) else _MAX_ERROR_RATIO * least):
                 best, least = ways, error
@@ -423,8 +426,11 @@ def envelope(ways: Sequence[Regime], moved: Floats) -> Floats:
     return least
 
 
-def _fitted(moved: Floats, times: Floats) -> Regime:
-    """Fit latency and bandwidth with the least squared relative error; neither is negative."""
+def _fitted(moved: Floats, times: Floats, most: BytesPerSecond) -> Regime:
+    """Fit latency and bandwidth with the least squared relative error.
+
+    Neither is negative, and the bandwidth is at most `most`.
+    """
     fixed, moving = 1.0 / times, moved / times
     latency = per_byte = 0.0
     if len(set(moved)) >= _MIN_SIZES:
@@ -435,6 +441,10 @@ def _fitted(moved: Floats, times: Floats) -> Regime:
         latency, per_byte = (float(x / length) for x, length in zip(solution, lengths, strict=True))
     if latency <= 0.0 or per_byte <= 0.0:
         latency, per_byte = 0.0, float(moving.sum() / (moving @ moving))
+    if per_byte * most < 1.0:
+        per_byte = 1.0 / most
+        left = fixed @ (1.0 - moving * per_byte)
+        latency = max(0.0, float(left / (fixed @ fixed)))
     return Regime(latency=latency, bandwidth=1.0 / per_byte)
 
 
@@ -526,7 +536,8 @@ def _curve(found: MeasuredCollective, over: Link | None) -> str:
 
 
 def _in_switch(found: MeasuredCollective, over: Link | None) -> bool:
-    return over is not None and found.regimes[-1].bandwidth > over.peak
+    """Return True if a bus bandwidth above the link's peak was measured."""
+    return over is not None and float(np.max(found.rates)) > over.peak
 
 
 def _summary(found: MeasuredCollective) -> Iterator[str]:
@@ -559,6 +570,6 @@ def _warnings(found: MeasuredCollective, over: Link | None) -> Iterator[str]:
     elif _in_switch(found, over):
         rates = [
             units.show(rate, units.BYTE_PER_SECOND)
-            for rate in (found.regimes[-1].bandwidth, over.peak)
+            for rate in (float(np.max(found.rates)), over.peak)
         ]
         yield f"{rates[0]} is above the peak of {over.name}, {rates[1]}: the switch helps to reduce"

@@ -55,6 +55,7 @@ RATE_TOLERANCE: Final = 0.1
 """Tolerated relative difference between the raw rate of NVLinks and that of a profile."""
 ECC_SHARE: Final = 0.1
 """Tolerated relative difference of memory sizes, for ECC and the driver."""
+_USUAL_SOCKETS: Final = 2
 _MAX_LANES, _MAX_GENERATION, _MAX_GPUS, _MAX_CPUS = 32, 8, 1000, 65536
 
 _MISSING: Final = ("", "N/A", "[N/A]", "Requested functionality has been deprecated")
@@ -80,6 +81,7 @@ class Given:
     """Values stated by the user, as nvidia-smi doesn't report them; None or empty if not stated."""
 
     ram: Bytes | None = None
+    sockets: int | None = None
     cores: int | None = None
     threads: int | None = None
     network: BytesPerSecond | None = None
@@ -134,21 +136,39 @@ class Topology:
 
     @property
     def threads(self) -> int:
-        """Number of hardware threads with affinity to any GPU; 0 if unknown."""
-        return len({cpu for ranges in self.cpus.values() for each in ranges for cpu in each})
+        """Number of hardware threads up to the highest that is near a GPU; 0 if unknown.
+
+        Threads are numbered from 0, so that those of NUMA nodes without a GPU count too.
+        """
+        return max((each[-1] + 1 for near in self.cpus.values() for each in near), default=0)
 
     @property
-    def sockets(self) -> list[int]:
-        """Socket of each GPU, from 0, by its NUMA node or CPU affinity; empty if unknown.
+    def far_threads(self) -> int:
+        """Number of these hardware threads that are near no GPU."""
+        near = {cpu for ranges in self.cpus.values() for each in ranges for cpu in each}
+        return self.threads - len(near)
 
-        Each NUMA node counts as a socket; NUMA nodes without a GPU are not counted.
+    @property
+    def nodes(self) -> list[int]:
+        """NUMA node of each GPU, or the order of its CPU affinity; empty if unknown."""
+        if all(gpu in self.numa for gpu in self.gpus):
+            return [self.numa[gpu] for gpu in self.gpus]
+        if not all(gpu in self.cpus for gpu in self.gpus):
+            return []
+        order = sorted(set(self.cpus.values()), key=lambda ranges: ranges[0][0])
+        return [order.index(self.cpus[gpu]) for gpu in self.gpus]
+
+    def sockets(self, count: int | None = None) -> tuple[list[int], int]:
+        """Return the socket of each GPU and the number of sockets; empty and 1 if unknown.
+
+        NUMA nodes lie evenly on `count` sockets. By default each of one or two nodes is a socket,
+        and more are on two, as EPYC processors with several nodes a socket (NPS2, NPS4).
         """
-        for places in (self.numa, self.cpus):
-            near = [places[gpu] for gpu in self.gpus if gpu in places]
-            if len(near) == len(self.gpus):
-                nodes = sorted(set(near), key=near.index)
-                return [nodes.index(node) for node in near]
-        return []
+        if not self.nodes:
+            return [], count or 1
+        nodes = max(self.nodes) + 1
+        count = count or min(nodes, _USUAL_SOCKETS)
+        return [node * count // max(nodes, count) for node in self.nodes], count
 
     @property
     def peers(self) -> tuple[PeerTopology, str]:
@@ -169,7 +189,8 @@ class _Machine:
     """Content of the files of one machine.
 
     `link_rate` is the NVLink bandwidth of a GPU in one direction [B/s]; `link` the profile of its
-    PCIe link, empty if unknown or not in the catalogue.
+    PCIe link, empty if unknown or not in the catalogue; `sockets` the socket of each GPU, empty if
+    unknown.
     """
 
     topology: Topology | None = None
@@ -177,13 +198,10 @@ class _Machine:
     driver: str = ""
     link_rate: BytesPerSecond | None = None
     link: str = ""
+    sockets: list[int] = field(default_factory=list)
+    socket_count: int = 1
     files: list[str] = field(default_factory=list)
     date: str = ""
-
-    @property
-    def sockets(self) -> list[int]:
-        """Socket of each GPU; empty if unknown."""
-        return self.topology.sockets if self.topology else []
 
 
 def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
@@ -212,6 +230,9 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
     for device in machine.devices[:1]:
         name = f"pcie-gen{device.generation}-x{device.lanes}"
         machine.link = name if f"link/{name}" in catalogue.names("link") else ""
+    machine.socket_count = given.sockets or 1
+    if machine.topology is not None:
+        machine.sockets, machine.socket_count = machine.topology.sockets(given.sockets)
     threads = given.threads or (machine.topology.threads if machine.topology else 0)
     missing = {
         "--ram": (given.ram, "nvidia-smi doesn't say how much RAM the machine has", "'2 TiB'"),
@@ -386,7 +407,7 @@ def _cpu(
 
     `seen` and `user` construct lines with nvidia-smi and with the user as the source.
     """
-    near = "hardware threads near the GPUs (CPU Affinity)"
+    near = "hardware threads up to the highest near a GPU (CPU Affinity)"
     total = partial(user) if given.threads else partial(seen, note=near)
     lines, warnings = [total(key="threads", value=str(threads))], []
     if given.cores:
@@ -399,9 +420,18 @@ def _cpu(
             note = "assumed: two hardware threads a core, as ranges come in pairs"
         warnings.append(f"{cores} cores: {note}; give --cores if that is wrong")
         lines.append(seen(key="cores", value=str(cores), note=note, verified=False))
-    sockets = machine.sockets
-    note, count = "NUMA nodes that GPUs lie on" if sockets else "not said", max(sockets, default=0)
-    lines.append(seen(key="sockets", value=str(count + 1), note=note, verified=bool(sockets)))
+    count, nodes = machine.socket_count, machine.topology.nodes if machine.topology else []
+    if given.sockets:
+        lines.append(user(key="sockets", value=str(count)))
+        return lines, warnings
+    seen_nodes = max(nodes, default=-1) + 1
+    note = f"{seen_nodes} NUMA nodes" if nodes else "not said"
+    sure = 0 < seen_nodes <= _USUAL_SOCKETS
+    if seen_nodes > _USUAL_SOCKETS:
+        warnings.append(
+            f"{seen_nodes} NUMA nodes: taken as {count} sockets; give --sockets if that is wrong"
+        )
+    lines.append(seen(key="sockets", value=str(count), note=note, verified=sure))
     return lines, warnings
 
 
@@ -447,9 +477,9 @@ def _nearest(topology: Topology, gpu: str) -> str:
 
 
 def _summary(machine: _Machine, count: int, threads: int) -> Iterator[str]:
-    nodes = max(machine.sockets, default=0) + 1
-    plural = "s" if nodes > 1 else ""
-    yield f"{threads} hardware threads near the GPUs, which lie on {nodes} NUMA node{plural}"
+    nodes = len(set(machine.topology.nodes)) if machine.topology else 0
+    plural = "s" if nodes != 1 else ""
+    yield f"{threads} hardware threads; the GPUs lie on {nodes or 'unknown'} NUMA node{plural}"
     device = machine.devices[0] if machine.devices else None
     if device is not None and device.generation is not None and device.lanes is not None:
         yield f"PCIe gen {device.generation} x{device.lanes}"
@@ -476,7 +506,12 @@ def _warnings(
             yield f"NVLinks of a GPU carry {rates[0]} one way; {link}, {rates[1]}, is used"
     if topology is not None and topology.nics and given.network is None:
         yield f"{len(topology.nics)} NICs of unknown rate: the network is left out; see --network"
-    if topology is not None and not topology.sockets and count > 1:
+    if topology is not None and topology.far_threads and given.threads is None:
+        yield (
+            f"{topology.far_threads} of {topology.threads} hardware threads are near no GPU, on "
+            "NUMA nodes of their own; give --threads if there are more"
+        )
+    if topology is not None and not topology.nodes and count > 1:
         yield "the matrix says no NUMA nodes: one socket is assumed"
 
 

@@ -9,15 +9,13 @@ vllm/benchmarks/serve.py, sgl-project/sglang python/sglang/bench_serving.py.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from simulator.errors import Problem
-from simulator.importers.foreign import changed, parse_json, read_text, refuse
+from simulator.importers.foreign import Entry, changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.schema.provenance import Source
 
@@ -33,6 +31,10 @@ _LATENCIES: Final = {
 }
 _STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
 _NEEDED: Final = ("completed", "total_input_tokens", "total_output_tokens")
+_AT_ONCE: Final = ("inf", "Infinity")
+_MIN_RATE: Final = 1e-9
+_MAX_COUNT: Final = 5e14
+"""Bounds of the rate of arrivals [/s], and of numbers of requests, clients and tokens."""
 
 
 def read(path: Path) -> list[MeasuredRun]:
@@ -43,82 +45,47 @@ def read(path: Path) -> list[MeasuredRun]:
     InputError
         If the file is not a benchmark result, or runs lack required values; with all problems.
     """
-    text = read_text(path, WANTED)
-    runs = _objects(text, str(path))
-    refuse([problem for n, run in enumerate(runs) for problem in _problems(run, str(path), n)])
-    return [_run(run, path, n) for n, run in enumerate(runs) if isinstance(run, Mapping)]
+    problems: list[Problem] = []
+    runs = [
+        _run(Entry(data, f"{path}, run {number}", problems=problems), path, number)
+        for number, data in enumerate(_objects(read_text(path, WANTED), str(path)), 1)
+    ]
+    refuse(problems)
+    return [run for run in runs if run is not None]
 
 
 def _objects(text: str, origin: str) -> list[object]:
     """Parse the file as one JSON object, or as one object per line."""
-    try:
-        return [json.loads(text)]
-    except json.JSONDecodeError:
-        lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) == 1:
-            return [parse_json(text, origin)]
-        return [parse_json(line, f"{origin}, line {n}") for n, line in enumerate(lines, 1)]
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    first = lines[0][1].strip()
+    if len(lines) > 1 and first.startswith("{") and first.endswith("}"):
+        return [parse_json(line, f"{origin}, line {number}") for number, line in lines]
+    return [parse_json(text, origin)]
 
 
-def _problems(run: object, origin: str, number: int) -> Iterator[Problem]:
-    where = f"{origin}, run {number + 1}"
-    if not isinstance(run, Mapping):
+def _run(run: Entry, path: Path, number: int) -> MeasuredRun | None:
+    """Return one run; report problems and return None if it is not a result."""
+    if not run.is_mapping():
         hint = "vllm bench serve --save-result, sglang.bench_serving --output-file"
-        yield Problem(origin=where, message=f"is not {WANTED}", hint=hint)
-        return
-    for name in _NEEDED:
-        value = _number(run, name)
-        if value is None or value <= 0.0:
-            message = "is missing" if value is None else "is not above 0"
-            yield Problem(origin=where, key=name, message=message)
-    if not _measured(run):
+        run.fault(f"is not {WANTED}", hint=hint)
+        return None
+    completed, prompt, output = (_needed(run, name) for name in _NEEDED)
+    arrivals, measured = tuple(_arrivals(run)), _measured(run)
+    if not measured:
         hint = "mean_ttft_ms, median_tpot_ms, output_throughput"
-        yield Problem(origin=where, message="has none of the figures that are read", hint=hint)
-
-
-def _number(run: Mapping[object, object], name: str) -> float | None:
-    """Return a value as a number (``inf`` may be text); None if it is missing or not a number."""
-    value = run.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        run.fault("has none of the figures that are read", hint=hint)
+    if completed is None or prompt is None or output is None:
         return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _measured(run: Mapping[object, object]) -> dict[str, float]:
-    """Return the metrics of a run in SI units, under their names in ``--json``."""
-    found = {}
-    for metric, names in _LATENCIES.items():
-        for statistic, prefix in _STATISTICS.items():
-            values = (_number(run, f"{prefix}_{name}_ms") for name in names)
-            value = next((one for one in values if one), None)
-            if value is not None and 0.0 < value < math.inf:
-                found[f"{metric}.{statistic}"] = _MILLI * value
-    rate = _number(run, "output_throughput")
-    if rate is not None and 0.0 < rate < math.inf:
-        found["output_tokens_per_s"] = rate
-    return found
-
-
-def _run(run: Mapping[object, object], path: Path, number: int) -> MeasuredRun:
-    count = int(_number(run, "completed") or 1.0)
-    prompt, output = (
-        max(1, round((_number(run, name) or 0.0) / count))
-        for name in ("total_input_tokens", "total_output_tokens")
-    )
     overrides = (
-        *_arrivals(run),
-        f"load.requests={count}",
-        f"load.prompt={{ tokens = {prompt} }}",
-        f"load.output={{ tokens = {output} }}",
+        *arrivals,
+        f"load.requests={completed:.0f}",
+        f"load.prompt={{ tokens = {max(1, round(prompt / completed))} }}",
+        f"load.output={{ tokens = {max(1, round(output / completed))} }}",
     )
-    measured = _measured(run)
     summary = [f"{key} = {value}" for key, _, value in (each.partition("=") for each in overrides)]
     summary += [f"{name} = {value:.6g}" for name, value in measured.items()]
     return MeasuredRun(
-        id=path.stem if number == 0 else f"{path.stem}~{number + 1}",
+        id=path.stem if number == 1 else f"{path.stem}~{number}",
         overrides=overrides,
         measured=measured,
         source=Source(reference=path.name, date=changed(path)),
@@ -127,17 +94,40 @@ def _run(run: Mapping[object, object], path: Path, number: int) -> MeasuredRun:
     )
 
 
-def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
+def _needed(run: Entry, name: str) -> float | None:
+    found = run.get(name)
+    if found is None:
+        Entry(None, run.origin, (name,), run.problems).fault("is missing")
+    return None if found is None else found.number(1.0, _MAX_COUNT)
+
+
+def _measured(run: Entry) -> dict[str, float]:
+    """Return the metrics of a run in SI units, under their names in ``--json``."""
+    found = {}
+    for metric, names in _LATENCIES.items():
+        for statistic, prefix in _STATISTICS.items():
+            values = [run.measured_at(f"{prefix}_{name}_ms") for name in names]
+            value = next((value for value in values if value), None)
+            if value is not None:
+                found[f"{metric}.{statistic}"] = _MILLI * value
+    rate = run.measured_at("output_throughput")
+    if rate:
+        found["output_tokens_per_s"] = rate
+    return found
+
+
+def _arrivals(run: Entry) -> Iterator[str]:
     """Yield ``[load]`` overrides for the arrivals: fixed concurrency, fixed rate, or at once."""
-    rate, clients = _number(run, "request_rate"), _number(run, "max_concurrency")
+    clients = run.number_at("max_concurrency", most=_MAX_COUNT)
+    rate = run.get("request_rate")
     if clients:
         yield "load.arrivals=closed"
-        yield f"load.concurrency={int(clients)}"
-    elif rate is not None and math.isfinite(rate):
-        yield "load.arrivals=poisson"
-        yield f"load.rate={rate:g} /s"
-    else:
+        yield f"load.concurrency={max(1, int(clients))}"
+    elif rate is None or str(rate.value) in _AT_ONCE:
         yield "load.arrivals=at-once"
+    else:
+        yield "load.arrivals=poisson"
+        yield f"load.rate={rate.number(_MIN_RATE, _MAX_COUNT) or 1.0:g} /s"
 
 
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:

@@ -1,7 +1,12 @@
-"""Importer of utilization logs: nvidia-smi CSV, DCGM tables and scrapes, CloudWatch metrics.
+"""Importer of utilization logs of nvidia-smi, DCGM and CloudWatch.
 
 nvidia-smi (``--query-gpu=... --format=csv -l 1``): units are in the header, and behind each value
 unless ``nounits`` was given. Unsupported values are [N/A] or another text in brackets.
+
+nvidia-smi ``dmon``: a table whose two header lines (names, units) repeat; ``-o T`` puts the time in
+front. sm and mem are the share of time in which a kernel ran and in which memory was accessed, fb
+is MiB, rxpci what the GPU receives. A value that the GPU doesn't report is a dash. NVIDIA,
+nvidia-smi(1), section dmon.
 
 DCGM: the table of ``dcgmi dmon`` repeats its header and has no time; its first sample may be N/A.
 The text of dcgm-exporter is one scrape after another; a missing value is a huge number.
@@ -79,6 +84,7 @@ class Utilization:
 
 PERCENT: Final = 0.01
 MEBIBYTE: Final = units.parse("1 MiB", units.BYTE)
+MEGABYTE: Final = units.parse("1 MB", units.BYTE)
 _ROUNDING_ROOM: Final = 1.02
 """Maximum share, with a margin for rounding."""
 _SHARES: Final = frozenset(
@@ -282,6 +288,83 @@ _SCRAPE_LINE: Final = re.compile(r"(DCGM_FI_\w+)\{(.*)\}\s+(\S+)(?:\s+-?\d+)?")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _PREFIX: Final = re.compile(r"DCGM_FI_(?:DEV|PROF)_")
 _RATIO: Final = re.compile(r"_(?:ACTIVE|UTIL_RATIO)$")
+
+
+_DMON_FIELDS: Final = {
+    "sm": (Quantity.GPU_BUSY, PERCENT, "%"),
+    "mem": (Quantity.DEVICE_MEMORY_BUSY, PERCENT, "%"),
+    "pwr": (Quantity.POWER, 1.0, "W"),
+    "fb": (Quantity.DEVICE_MEMORY, MEBIBYTE, "MB"),
+    "rxpci": (Quantity.TO_DEVICE, MEGABYTE, "MB/s"),
+    "txpci": (Quantity.FROM_DEVICE, MEGABYTE, "MB/s"),
+}
+"""Quantity, SI factor and unit of each column of ``nvidia-smi dmon``."""
+_DMON_HEADER: Final = re.compile(r"\s*#.*\bgpu\s+\S")
+_DMON_HINT: Final = "record with nvidia-smi dmon -s pum -o T"
+
+
+def is_dmon(text: str) -> bool:
+    """Return True if a text contains the table of ``nvidia-smi dmon``."""
+    return any(_DMON_HEADER.match(line) for line in text.split("\n", 200)[:200])
+
+
+def parse_dmon(text: str, origin: str) -> Utilization:
+    """Parse the table of ``nvidia-smi dmon`` to utilization samples of all GPUs.
+
+    Raises
+    ------
+    InputError
+        If it has no known column, or rows are truncated or hold impossible values.
+    """
+    samples = Samples(Problems(origin))
+    names: list[str] = []
+    times: dict[str, list[float]] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        cells = (
+            line.replace("#", " # ", 1).split() if line.lstrip().startswith("#") else line.split()
+        )
+        if _DMON_HEADER.match(line):
+            names = [name.lower() for name in cells[1:]]
+        elif cells[:1] == ["#"]:
+            _check_units(samples, number, names, cells[1:])
+        elif cells and len(cells) != len(names):
+            message = f"has {len(cells)} values where the header has {len(names)}"
+            samples.problems.note(message, line=number, hint="is the file cut off here?")
+        elif cells:
+            _take_dmon_row(samples, number, dict(zip(names, cells, strict=True)), times)
+    if not _DMON_FIELDS.keys() & set(names):
+        samples.problems.note("has no column that says how busy a GPU is", hint=_DMON_HINT)
+    elif not samples.rows and not samples.problems:
+        samples.problems.note("holds no sample, only a header")
+    refuse(samples.problems)
+    samples.interval = next((typical_step(seen) for seen in times.values()), None)
+    return samples.utilization()
+
+
+def _check_units(
+    samples: Samples, number: int, names: Sequence[str], units_of: Sequence[str]
+) -> None:
+    for name, unit in zip(names, units_of, strict=False):
+        field = _DMON_FIELDS.get(name)
+        if field is not None and unit != field[2]:
+            message = f"has {name} in {unit[:20]}, which is always in {field[2]}"
+            samples.problems.note(message, line=number)
+
+
+def _take_dmon_row(
+    samples: Samples, number: int, cells: Mapping[str, str], times: dict[str, list[float]]
+) -> None:
+    device = f"GPU {cells['gpu']}"
+    row = {
+        quantity: samples.checked(quantity, cells[name], factor, line=number, name=name)
+        for name, (quantity, factor, _) in _DMON_FIELDS.items()
+        if cells.get(name, "-") != "-"
+    }
+    samples.add(device, row)
+    clock = re.fullmatch(r"(\d\d):(\d\d):(\d\d)", cells.get("time", ""))
+    seen = times.setdefault(device, [])
+    if clock is not None and len(seen) < MAX_TIMES:
+        seen.append(units.HOUR * int(clock[1]) + units.MINUTE * int(clock[2]) + int(clock[3]))
 
 
 def is_table(text: str) -> bool:
@@ -534,7 +617,7 @@ def read(
     Parameters
     ----------
     paths : sequence of pathlib.Path
-        nvidia-smi CSV, ``dcgmi dmon`` table, dcgm-exporter text, or CloudWatch JSON.
+        nvidia-smi CSV or ``dmon``, ``dcgmi dmon`` table, dcgm-exporter text, or CloudWatch JSON.
     gpus, vcpus : int, optional
         GPUs and hardware threads of a host; required if a metric is a sum over them.
     whole : bool
@@ -563,12 +646,14 @@ def _of_file(path: Path, gpus: int | None, vcpus: int | None) -> Utilization:
     text, origin = read_text(path, WANTED), str(path)
     if is_metric_data(text):
         return parse_metric_data(text, origin, gpus=gpus, vcpus=vcpus)
+    if is_dmon(text):
+        return parse_dmon(text, origin)
     if is_table(text):
         return parse_table(text, origin)
     if is_scrape(text):
         return parse_scrape(text, origin)
     if not is_csv(text):
-        hint = "known: nvidia-smi CSV, dcgmi dmon, dcgm-exporter, aws cloudwatch get-metric-data"
+        hint = f"known: nvidia-smi CSV or dmon, dcgmi dmon, dcgm-exporter, {METRIC_DATA}"
         fail(origin, f"is not {WANTED}", hint=hint)
     return parse_csv(text, origin)
 

@@ -25,7 +25,7 @@ from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource,
 from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import Collate, Decode, PinMemory, Read, drives_of
 from simulator.records import dataclass
-from simulator.schema.machines import Group, Host, PcieSwitch, Role
+from simulator.schema.machines import Group, Host, PcieSwitch, PeerPath, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
@@ -420,12 +420,17 @@ def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
     first = gpu - gpu % ring
     peer = first + (gpu - first + 1) % ring
     here, there = _switch_of(host, gpu), _switch_of(host, peer)
-    if here is not None and there is not None and here[0] == there[0]:
+    below_one = here is not None and there is not None and here[0] == there[0]
+    if below_one and host.peer_path is not PeerPath.HOST:
         return _present(topology, f"pcie gpu{gpu} up", f"pcie gpu{peer} down")
     crossing = _socket_of(host, gpu) != _socket_of(host, peer)
     onward = "up" if _socket_of(host, gpu) < _socket_of(host, peer) else "down"
     between = _present(topology, f"{SOCKET_LINK} {onward}") if crossing else ()
-    return (*_host_side(topology, gpu, "up"), *between, *_host_side(topology, peer, "down"))
+    # A buffer in host memory is written and read.
+    twice = host.peer_path is PeerPath.HOST and MEMORY in topology.units
+    copied = ((MEMORY, 2.0),) if twice else ()
+    route = (*_host_side(topology, gpu, "up"), *between, *_host_side(topology, peer, "down"))
+    return (*route, *copied)
 
 
 def _exchanged(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
@@ -530,7 +535,9 @@ def _faster(stage: StageDemands, demand: Demand, speeds: Speeds) -> Demand:
         return demand
     speed = speeds[rate]
     less = demand.amount / speed if works or exchanges else demand.amount
-    ceiling = None if demand.ceiling is None else demand.ceiling * speed
+    # Less work already makes an exchange as much shorter.
+    keeps = demand.ceiling is None or exchanges
+    ceiling = demand.ceiling if keeps else demand.ceiling * speed
     return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
 
 

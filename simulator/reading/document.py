@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.errors import InputError, Problem
+from simulator.errors import MAX_PROBLEMS, InputError, Problem
 from simulator.reading.lines import KeyPath, LazyLines
 from simulator.reading.reading import decode, dotted, parse_toml, read_bytes
 from simulator.reading.shipped import without_folder
@@ -34,9 +34,6 @@ from simulator.schema.fields import nearest_hint, slip_of
 
 SCHEMA: Final = 1
 """The file format this version reads; every file says ``schema = 1``."""
-
-MAX_PROBLEMS: Final = 40
-"""Mistakes of one file that are reported, each with a search for the nearest name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -96,6 +97,8 @@ def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
         cpu="vcpus",
         **{"cpu.smt_worth": "smt_worth", "cpu.contention": "contention"},
     )
+    path = stated.peer_link or machine.peers_by_default(gpus)
+    machine = machine if stated.emulated else machine.with_peers(path)
     return replace(
         machine,
         cpu=_cpu(stated, machine.cpu),
@@ -104,7 +107,7 @@ def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
         host_link=_host_link(stated, machine),
         switches=_switches(stated, machine),
         peer_link=None if stated.emulated else machine.peer_link,
-        network=_network(stated, machine),
+        network=_network(stated, machine, gpus),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
         gpu=gpu,
         gpu_count=max(machine.gpu_count, gpus) if gpus else 0,
@@ -150,12 +153,19 @@ def _carrying(stated: Hardware, link: Link, rate: BytesPerSecond) -> Link:
     )
 
 
-def _network(stated: Hardware, machine: Host) -> Network | None:
+def _network(stated: Hardware, machine: Host, gpus: int) -> Network | None:
+    """Return the machine's network, at the rate that the file states.
+
+    The accelerators in use reach all of a stated rate, through as many of the machine's cards as it
+    takes and at most one card each.
+    """
     network, rate = machine.network, stated.network_bandwidth
     if network is None or rate is None:
         return network
     link = None if network.link is None else _wider(network.link, rate / network.bandwidth)
-    return replace(network, bandwidth=rate, link=link)
+    needed = math.ceil(rate * network.cards / network.bandwidth)
+    cards = min(network.cards, needed, max(1, gpus))
+    return replace(network, bandwidth=rate, link=link, cards=cards)
 
 
 def _wider(link: Link, times: float) -> Link:

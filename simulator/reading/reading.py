@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -50,7 +51,8 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
         if path.is_dir():
             fail(origin, "is a folder, not a file")
         with path.open("rb") as file:
-            content = file.read(largest + 1)
+            size = os.fstat(file.fileno()).st_size or largest
+            content = file.read(min(size, largest) + 1)
     except FileNotFoundError:
         fail(origin, "does not exist", hint=neighbour(path))
     except PermissionError:
@@ -138,7 +140,7 @@ def _is_wide(head: bytes) -> bool:
     return min(zeros) == 0 and max(zeros) > len(head) // 4
 
 
-def _of_value(error: ValueError) -> str:
+def reason_of(error: ValueError) -> str:
     """Return a parser's error message without text that is for programmers."""
     return "a number of thousands of digits" if "digits" in str(error) else str(error)
 
@@ -161,7 +163,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     except RecursionError:
         _fail_deep(origin, None)
     except ValueError as error:
-        fail(origin, f"holds a value that cannot be read: {_of_value(error)}")
+        fail(origin, f"holds a value that cannot be read: {reason_of(error)}")
     if is_too_deep(data):
         _find_depth(origin, text)
     return data

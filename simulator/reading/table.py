@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.errors import InputError, Problem, UnitError
-from simulator.reading.document import MAX_PROBLEMS
+from simulator.errors import InputError, Problem, UnitError, first_problems
 from simulator.reading.reading import decode, fail, read_bytes, refuse_irregular
 from simulator.records import dataclass
 from simulator.units import PERCENT, Unit, parse, parse_count
@@ -64,13 +63,9 @@ def shortened(text: str, longest: int = 60) -> str:
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the problems by line, without duplicates, and at most `MAX_PROBLEMS` with a count."""
+    """Return the first problems by line, without duplicates, and the number of the others."""
     every = sorted(dict.fromkeys(problems), key=lambda p: (p.origin, p.line or 0))
-    if len(every) <= MAX_PROBLEMS:
-        return tuple(every)
-    more = len(every) - MAX_PROBLEMS
-    rest = Problem(origin=every[-1].origin, message=f"has {more:,} more problems")
-    return (*every[:MAX_PROBLEMS], rest)
+    return first_problems(every)
 
 
 def read_table(path: Path) -> Table:
@@ -98,6 +93,8 @@ def parse_table(content: bytes, origin: str) -> Table:
     begin = "the first line names the columns"
     text = decode(content, origin, kind="CSV", largest=LARGEST_TABLE, begin=begin)
     rows = _records(text, origin)
+    if not rows:
+        fail(origin, "has no columns", hint=begin)
     head, columns = rows[0][0], tuple(cell.strip() for cell in rows[0][1])
     problems = list(_heading_problems(columns, origin, head))
     if problems:

@@ -125,6 +125,7 @@ _GRADES: Final = {
     Grade.ON_CORES: "computed from the core clock",
     Grade.DATASHEET: "data sheet, derated",
     Grade.ASSUMED: "default",
+    Grade.PEERS: "cards over PCIe; state hardware.peer_link",
     Grade.CROWDED: "contention between cores",
     Grade.CROWDED_SMALL: "contention between cores",
 }
@@ -237,6 +238,7 @@ _SETTINGS: Final = {
     "parallelism.pipeline": "pipeline {}",
     "parallelism.context": "context {}",
     "parallelism.expert": "expert {}",
+    "parallelism.expert_tensor": "expert tensor {}",
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }

@@ -26,7 +26,7 @@ from simulator.results.serving import Answered
 from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
 from simulator.studies.service_sizing import Choice, Need, Refused, ServiceChoices, cost_at
-from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
+from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, PerSecond, show
 
 MAX_ROWS: Final = 10
 """Maximum number of choices, candidates and reasons to list."""
@@ -107,6 +107,7 @@ _CHOICE: Final[Columns[Choice]] = {
     "attainment": lambda one: one.answered.attainment,
     "first_token_p99_s": lambda one: one.answered.first_token.p99,
     "per_token_p99_s": lambda one: one.answered.per_token.p99,
+    "capacity_requests_per_s": lambda one: one.capacity,
     "headroom": lambda one: one.headroom,
     "highest_requests_per_s": lambda one: one.highest,
     "power_w": _work("energy.power_w"),
@@ -147,10 +148,19 @@ def _verdict(found: ServiceChoices) -> str:
         time = quantity(best.answered.duration, SECOND, 2)
         total = quantity(best.total, USD, 2)
         return f"Cheapest: {_called(best)}, {total} in total at {price}, done after {time}.{sure}"
-    most = ""
-    if best.highest is not None:
-        most = f" It meets the SLO up to {significant(best.highest, 2)} requests/s."
-    return f"Cheapest: {_called(best)} for {price}.{most}{sure}"
+    return f"Cheapest: {_called(best)} for {price}.{_capacity(best)}{sure}"
+
+
+def _capacity(found: Choice | Need) -> str:
+    """Describe the capacity of machines, and their highest rate within the SLO."""
+    if found.capacity is None:
+        return ""
+    within = "" if found.highest is None else f"; {_rate(found.highest)} within the SLO"
+    return f" Capacity {_rate(found.capacity)}{within}."
+
+
+def _rate(rate: PerSecond) -> str:
+    return f"{significant(rate, 2)} requests/s"
 
 
 def _called(choice: Choice) -> str:
@@ -210,7 +220,7 @@ def _latencies(service: Service, answered: Callable[[Any], Answered | None]) -> 
     def column(name: str) -> Callable[[Any], str]:
         def text(one: Any) -> str:  # noqa: ANN401 - a choice or a need
             found = answered(one)
-            return "" if found is None else quantity(getattr(found, name).p99, SECOND, 2)
+            return "" if found is None else quantity(getattr(found, name).at_slo, SECOND, 2)
 
         return text
 
@@ -238,6 +248,7 @@ _NEED: Final[Columns[Need]] = {
     "machines": lambda one: one.machines,
     "machines_in_9_of_10_cases": lambda one: one.sure,
     "usd_per_hour": lambda one: None if one.price is None else one.price * HOUR,
+    "capacity_requests_per_s": lambda one: one.capacity,
     "headroom": lambda one: one.headroom,
     "highest_requests_per_s": lambda one: one.highest,
     "first_token_p99_s": lambda one: one.answered and one.answered.first_token.p99,
@@ -270,8 +281,6 @@ def needs_document(service: Service, found: Sequence[Need], typed: str = "") -> 
             "" if one.answered is None else f"{significant(one.headroom or 0.0, 2)}x"
         ),
     }
-    count = found[0].machines
-    settings = {} if count is None else {"hardware.count": count}
     return Document(
         title=f"{service.name}: {load_called(service)}; {limits_called(service)}",
         verdict=(_need_verdict(service, found[0]),),
@@ -281,7 +290,7 @@ def needs_document(service: Service, found: Sequence[Need], typed: str = "") -> 
                 "Rejected",
                 notes(f"{significant(one.rate, 3)} requests/s: {one.reason}" for one in refused),
             ),
-            *section("Try it", _trial(typed or service.name, settings)),
+            *section("Try it", _trial(typed or service.name, found[0].settings)),
         ),
         data=lambda: {
             "schema": SCHEMA,
@@ -308,5 +317,4 @@ def _need_verdict(service: Service, need: Need) -> str:
         sure = f"; {need.sure} for 90% confidence"
     else:
         sure = ", also with 90% confidence"
-    most = "" if need.highest is None else f" up to {significant(need.highest, 2)} requests/s"
-    return f"{need.machines} x {machine} meets the SLO{most}{sure}."
+    return f"{need.machines} x {machine} meets the SLO{sure}.{_capacity(need)}"

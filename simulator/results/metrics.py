@@ -608,6 +608,8 @@ def _latencies(part: str, doc: str) -> Iterator[Metric]:
     for statistic in ("mean", "p50", "p90", "p99"):
         name = f"{part}_s.{statistic}"
         yield _time(name, f"{part}.{statistic}", f"{doc}, {statistic} of requests.")
+    at_slo = f"{doc}, quantile of requests at slo.share."
+    yield _time(f"{part}_s.at_slo", f"{part}.at_slo", at_slo)
 
 
 def _of_stores(name: str, doc: str) -> Metric:
@@ -694,6 +696,12 @@ _SATURATION: Final = (
         TOKEN_PER_SECOND,
     ),
     _high("saturation.headroom", "headroom", "Capacity over the load."),
+    _high(
+        "saturation.requests_per_s_within_slo",
+        lambda found: NOT_REPORTED if found.within_slo is None else found.within_slo,
+        "Highest rate of requests at which the SLO is met.",
+        PER_SECOND,
+    ),
     replace(
         _low(
             "saturation.drift_per_s",
@@ -808,7 +816,10 @@ _MEASURED_OF_SERVICES: Final = {
     metric.name: metric
     for metric in SERVICE_METRICS
     if metric.name in {"output_tokens_per_s", "saturation.output_tokens_per_s"}
-    or (metric.name.startswith(_MEASURED_PREFIXES) and not metric.name.endswith("half_width"))
+    or (
+        metric.name.startswith(_MEASURED_PREFIXES)
+        and not metric.name.endswith(("half_width", "at_slo"))
+    )
 }
 """Metrics of services that load generators report."""
 

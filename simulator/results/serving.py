@@ -28,12 +28,16 @@ TOGETHER: Final = "together"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Distribution of a latency over requests [s]."""
+    """Distribution of a latency over requests [s].
+
+    `at_slo` is the quantile at the share of requests that must meet the SLO.
+    """
 
     mean: Seconds
     p50: Seconds
     p90: Seconds
     p99: Seconds
+    at_slo: Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +91,9 @@ class Answered:
 class AtSaturation(StrEnum):
     """Parts of saturation to compute.
 
-    `NEEDED`: none for a load with a fixed number of requests, whose latencies do not depend on it.
-    `ROUGHLY`: as `NEEDED`, from a shorter simulation, for searches over many services.
+    `WHOLE`: with intervals, also the highest rate within the SLO. `NEEDED`: none for a load with a
+    fixed number of requests, whose latencies do not depend on it. `ROUGHLY`: as `NEEDED`, from a
+    shorter simulation, for searches over many services.
     """
 
     WHOLE = "whole"
@@ -101,13 +106,16 @@ class Saturation:
     """Largest rates of requests and output tokens that the replicas can sustain [/s].
 
     `headroom` is the factor by which the load may grow until saturation, `drift` the growth of the
-    queue in requests per second beyond it; both None for a closed-loop load.
+    queue in requests per second beyond it; both None for a closed-loop load. `within_slo` is the
+    highest rate of requests at which the SLO is met; None without limits, without a rate of
+    arrivals, or if it was not requested.
     """
 
     request_rate: PerSecond
     output_rate: PerSecond
     headroom: float | None
     drift: PerSecond | None
+    within_slo: PerSecond | None = None
 
     @property
     def is_passed(self) -> bool:

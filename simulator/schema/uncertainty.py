@@ -116,6 +116,8 @@ class Grade(StrEnum):
     """The data sheet, reduced to the usual efficiency of such hardware."""
     ASSUMED = "assumed"
     """A default of plan."""
+    PEERS = "cards without links of their own"
+    """Exchange between cards over PCIe, whose path and rate were neither stated nor measured."""
     CROWDED = "busy cores of a server"
     """Slowdown of busy cores, taken from other servers."""
     CROWDED_SMALL = "busy cores of a small machine"

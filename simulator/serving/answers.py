@@ -207,6 +207,8 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
     run = ServiceRun(service, layout, seed)
     saturation = _saturation(run, wanted)
     told = known or run.answered(saturation)
+    if saturation is not None and intervals and wanted is AtSaturation.WHOLE:
+        saturation = replace(saturation, within_slo=highest_rate(run, saturation, told))
     found = replace(
         found,
         saturation=saturation,
@@ -217,6 +219,40 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         warnings=(*service.cautions, *_all_warnings(service, layout, told, saturation)),
     )
     return replace(found, interval=latency_intervals(found, layout)) if intervals else found
+
+
+MAX_HALVINGS: Final = 5
+"""Number of bisections of the range of the highest rate within all limits."""
+
+
+def highest_rate(run: ServiceRun, saturation: Saturation, own: Answered | None) -> PerSecond | None:
+    """Return the highest rate of arrivals at which the service meets its SLO [requests/s].
+
+    None without a rate of arrivals or limits; 0 if even a nearly idle service misses them.
+
+    Parameters
+    ----------
+    run : ServiceRun
+        Runs of the service with its layout and seed.
+    saturation : Saturation
+        Its rates at saturation.
+    own : Answered or None
+        Its results at the rate of its own load.
+    """
+    service, ways = run.service, run.service.load.arrivals
+    if not isinstance(ways, OpenLoop) or math.isinf(ways.rate) or not service.slo.limits:
+        return None
+    most = saturation.request_rate
+    met = all(meets(service, own).values())
+    kept, missed = (min(ways.rate, most), most) if met else (0.0, min(ways.rate, most))
+    for _ in range(MAX_HALVINGS):
+        middle = 0.5 * (kept + missed)
+        load = replace(service.load, arrivals=replace(ways, rate=middle))
+        other = ServiceRun(replace(service, load=load), run.layout, run.seed)
+        answered = other.answered(saturated(most, saturation.output_rate, middle))
+        met = all(meets(service, answered).values())
+        kept, missed = (middle, missed) if met else (kept, middle)
+    return kept
 
 
 def _saturation(run: ServiceRun, wanted: AtSaturation) -> Saturation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,10 +105,10 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     return Answered(
         requests=len(first),
         duration=duration,
-        first_token=_latency(first),
-        per_token=_latency(each[answers > 1.0]),
-        end_to_end=_latency(whole),
-        wait=_latency(waited),
+        first_token=_latency(first, slo.share),
+        per_token=_latency(each[answers > 1.0], slo.share),
+        end_to_end=_latency(whole, slo.share),
+        wait=_latency(waited, slo.share),
         request_rate=rate,
         prompt_rate=float(columns["prompts"][counted].sum()) / duration,
         output_rate=float(answers.sum()) / duration,
@@ -170,11 +170,12 @@ def _counted(arrived: Times, *, steady: bool) -> slice:
     return slice(left_out, len(arrived) - left_out)
 
 
-def _latency(times: Times) -> Latency:
+def _latency(times: Times, share: float) -> Latency:
     if not len(times):
-        return Latency(mean=0.0, p50=0.0, p90=0.0, p99=0.0)
-    half, most, nearly_all = np.quantile(times, (0.5, 0.9, 0.99)).tolist()
-    return Latency(mean=float(times.mean()), p50=half, p90=most, p99=nearly_all)
+        return Latency(mean=0.0, p50=0.0, p90=0.0, p99=0.0, at_slo=0.0)
+    half, most, nearly_all, limited = np.quantile(times, (0.5, 0.9, 0.99, share)).tolist()
+    mean = float(times.mean())
+    return Latency(mean=mean, p50=half, p90=most, p99=nearly_all, at_slo=limited)
 
 
 def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.bool_]]:
@@ -184,28 +185,71 @@ def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.
 
 MIN_REQUESTS: Final = 3000
 MIN_REQUESTS_ROUGH: Final = 1000
-"""Requests of such a run, at least: of one service, and of one of many that are tried."""
+"""Requests of such a run, at least: of every rate that is shown, and to rank proposed changes."""
 MIN_WAVES: Final = 3
 """Times as many of them as run at once, at least."""
+STRATUM: Final = 8
+"""Drawn lengths whose mean is one request's length, for a rate at saturation.
+
+The mean of the lengths is then nearly that of their distribution, for any seed.
+"""
+
+
+class ReplicaRates(NamedTuple):
+    """Saturation of single replicas: requests per second, and mean output tokens of a request.
+
+    `prompts` is the rate of a prefill replica, infinity without them.
+    """
+
+    requests: PerSecond
+    output: float
+    prompts: PerSecond = math.inf
+
+
+def replica_rates(
+    service: Service, layout: Layout, seed: int, least: int = MIN_REQUESTS
+) -> ReplicaRates:
+    """Return the rates at saturation of one replica of each kind.
+
+    Parameters
+    ----------
+    service : Service
+        Service with its load; its rate of arrivals has no effect.
+    layout : Layout
+        Replicas with their forward passes; their number has no effect.
+    seed : int
+        Seed of lengths.
+    least : int
+        Smallest number of requests to simulate.
+    """
+    rate, output = _side_rate(service, layout.main, seed, least)
+    if layout.prompts is None:
+        return ReplicaRates(rate, output)
+    alone = replace(service, load=replace(service.load, output=Lengths(tokens=1.0)))
+    prompts, _ = _side_rate(alone, layout.prompts, seed, least)
+    return ReplicaRates(rate, output, prompts)
 
 
 def saturation_rates(
-    service: Service, layout: Layout, seed: int, least: int = MIN_REQUESTS
+    service: Service,
+    layout: Layout,
+    seed: int,
+    least: int = MIN_REQUESTS,
+    *,
+    each: ReplicaRates | None = None,
 ) -> tuple[PerSecond, PerSecond]:
     """Return requests and output tokens per second of all replicas at saturation.
 
     The rate is limited by the slowest of prefill replicas, decode replicas, the transfer between
-    them, and the delivery of requests.
+    them, and the delivery of requests. `each` are the rates of single replicas, if known.
     """
-    rate, output = _side_rate(service, layout.main, seed, least)
-    rate *= layout.main.serving.replicas
+    found = replica_rates(service, layout, seed, least) if each is None else each
+    rate = found.requests * layout.main.serving.replicas
     if layout.prompts is not None and layout.transfer is not None:
-        alone = replace(service, load=replace(service.load, output=Lengths(tokens=1.0)))
-        prompts, _ = _side_rate(alone, layout.prompts, seed, least)
         between = layout.transfer.senders / mean_transfer(layout, service.load)
-        rate = min(rate, layout.prompts.serving.replicas * prompts, between)
+        rate = min(rate, layout.prompts.serving.replicas * found.prompts, between)
     rate = min(rate, let_through(service, layout))
-    return rate, rate * output
+    return rate, rate * found.output
 
 
 def let_through(service: Service, layout: Layout) -> PerSecond:
@@ -221,15 +265,15 @@ def let_through(service: Service, layout: Layout) -> PerSecond:
 def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:
     """Return the rate of one replica at saturation [1/s], and its mean output tokens.
 
-    All requests wait from the start. The first ones that run begin at a random position of their
-    answers, as in a long run; else answers of equal length would end in waves. The rate is that at
-    which the others start.
+    All requests wait from the start, behind others that already run. Of these, long answers are
+    more frequent by their length, as among the requests that run at any moment of a long run, and
+    each is at a random position of its answer. The rate is that at which the waiting ones start.
     """
     every = _at_once(service, least, seed, side.pool.tokens)
     together = _at_most(side, every)
     if MIN_WAVES * together > least:
         every = _at_once(service, MIN_WAVES * together, seed, side.pool.tokens)
-    _spread_out(every, together, seed)
+    every = _behind_running(every, together, seed)
     replica = Replica(side.serving, side.pool.blocks, side.work, every, side.reuse)
     run(Fleet(lambda: replica, 1, Routing.ROUND_ROBIN), every)
     starts = sorted(every.scheduled[together:])
@@ -246,8 +290,20 @@ def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
         longest = math.inf if load.output.tokens > 1.0 else 1
         outputs = [int(min(longest, load.arrivals.outputs[index])) for index in order]
         return Requests(prompts, outputs, [0.0] * count)
-    drawn = requests_of(load, count, seed, most)
-    return Requests(drawn.prompts, drawn.outputs, [0.0] * count)
+    drawn = requests_of(load, STRATUM * count, seed, most)
+    draw = np.random.RandomState(seed)
+    prompts, outputs = (_stratified(each, draw) for each in (drawn.prompts, drawn.outputs))
+    prompts = [
+        int(min(prompt, most - output)) for prompt, output in zip(prompts, outputs, strict=True)
+    ]
+    return Requests(prompts, outputs, [0.0] * count)
+
+
+def _stratified(lengths: list[int], draw: np.random.RandomState) -> list[int]:
+    """Return the means of groups of `STRATUM` neighbors of sorted lengths, in random order."""
+    means = np.sort(lengths).reshape(-1, STRATUM).mean(axis=1)
+    found: list[int] = np.maximum(1, np.rint(draw.permutation(means))).astype(int).tolist()
+    return found
 
 
 def _at_most(side: Side, every: Requests) -> int:
@@ -257,13 +313,22 @@ def _at_most(side: Side, every: Requests) -> int:
     return max(1, min(side.serving.max_sequences, within))
 
 
-def _spread_out(every: Requests, together: int, seed: int) -> None:
-    """Move the first `together` requests to random positions within their answers."""
-    shares = np.random.RandomState(seed).random_sample(together)
-    for request, share in enumerate(shares.tolist()):
-        done = int(share * (every.outputs[request] - 1))
-        every.outputs[request] -= done
-        every.prompts[request] += done
+def _behind_running(every: Requests, together: int, seed: int) -> Requests:
+    """Return requests with `together` others before them, within their answers.
+
+    The others are drawn from the same requests in proportion to the length of their answers.
+    """
+    draw = np.random.RandomState(seed)
+    outputs = np.asarray(every.outputs, dtype=float)
+    running = draw.choice(len(every), size=together, p=outputs / outputs.sum())
+    done = (draw.random_sample(together) * (outputs[running] - 1.0)).astype(int)
+    before = np.asarray(every.prompts)[running] + done
+    left = outputs[running].astype(int) - done
+    return Requests(
+        [*before.tolist(), *every.prompts],
+        [*left.tolist(), *every.outputs],
+        [0.0] * (together + len(every)),
+    )
 
 
 MIN_STEADY_REQUESTS: Final = 2000

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.records import dataclass
-from simulator.results.serving import Answered
+from simulator.results.serving import Answered, Saturation
 from simulator.schema.serving import OpenLoop, Service, Serving
-from simulator.serving.answers import lack, meets, uncertain
-from simulator.serving.layout import Layout, Side
+from simulator.serving.answers import highest_rate, lack, meets, uncertain
+from simulator.serving.layout import Layout
 from simulator.serving.run import (
-    MIN_REQUESTS_ROUGH,
+    ReplicaRates,
     ServiceRun,
     offered_rate,
+    replica_rates,
     saturated,
     saturation_rates,
 )
@@ -27,8 +29,6 @@ IDLE_SHARE: Final = 0.02
 
 One request in fifty meets another: what it takes is its own forward pass.
 """
-MAX_HALVINGS: Final = 5
-"""Number of bisections of the range of the highest rate within all limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +39,18 @@ class Sizing:
     ----------
     service : Service
         The service on one machine, with as many replicas as fit.
-    layout : Layout
-        Its replicas, with their forward passes.
+    layouts : callable
+        Returns the replicas of a service, with their forward passes.
     seed : int
         Seed of lengths and arrivals.
+    deviations : float
+        Slowdown of iterations and of reading inputs, in standard deviations of their uncertainty.
     """
 
     service: Service
-    layout: Layout
+    layouts: Callable[[Service], Layout]
     seed: int = 0
+    deviations: float = 0.0
 
     @cached_property
     def offered(self) -> PerSecond:
@@ -71,12 +74,12 @@ class Sizing:
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
         """Requests and output tokens per second of one machine at saturation."""
-        return saturation_rates(self.service, self.layout, self.seed, MIN_REQUESTS_ROUGH)
+        return self.saturation_on(1)
 
     @cached_property
     def hindrance(self) -> str:
         """Reason that no number of these machines is sufficient; empty if none is known."""
-        return lack(self.service, self.layout)
+        return lack(self.service, self._layout(1))
 
     @cached_property
     def least(self) -> int:
@@ -89,7 +92,7 @@ class Sizing:
 
     def slow(self, deviations: float) -> Sizing:
         """Return the sizing with times that are `deviations` standard deviations longer."""
-        return replace(self, layout=uncertain(self.layout, self.service, deviations))
+        return replace(self, deviations=deviations)
 
     @property
     def idle(self) -> int:
@@ -98,53 +101,54 @@ class Sizing:
 
     def on(self, machines: int) -> Service:
         """Return the service on a number of machines."""
-        service = self.service
-        group = replace(service.group, count=machines)
-        return replace(service, group=group, serving=times(service.serving, machines))
+        return on_machines(self.service, machines)
 
-    def answered(self, machines: int, offered: PerSecond | None = None) -> Answered | None:
-        """Return latencies and rates on a number of machines, at the rate `offered` if given.
+    def saturation_on(self, machines: int) -> tuple[PerSecond, PerSecond]:
+        """Return requests and output tokens per second of a number of machines at saturation."""
+        service, layout = self.on(machines), self._layout(machines)
+        return saturation_rates(service, layout, self.seed, each=self._each)
 
-        None beyond saturation.
-        """
-        service = self.on(machines)
-        ways = service.load.arrivals
-        if offered is not None and isinstance(ways, OpenLoop):
-            load = replace(service.load, arrivals=replace(ways, rate=offered))
-            service = replace(service, load=load)
-        rate, tokens = (machines * each for each in self.saturation)
-        saturation = saturated(rate, tokens, offered_rate(service))
-        return ServiceRun(service, _on(self.layout, machines), self.seed).answered(saturation)
+    def answered(self, machines: int) -> Answered | None:
+        """Return latencies and rates on a number of machines; None beyond saturation."""
+        if machines not in self._answered:
+            run = self._run(machines)
+            self._answered[machines] = run.answered(self._saturation(machines))
+        return self._answered[machines]
 
     def keeps(self, machines: int) -> bool:
         """Return whether a number of machines meets the SLO."""
-        if machines not in self._kept:
-            told = self.answered(machines)
-            self._kept[machines] = told is not None and all(meets(self.service, told).values())
-        return self._kept[machines]
+        told = self.answered(machines)
+        return told is not None and all(meets(self.service, told).values())
 
-    def highest(self, machines: int) -> PerSecond:
-        """Return the highest rate at which a number of machines meets the SLO [requests/s].
-
-        Parameters
-        ----------
-        machines : int
-            A number of machines that meets the SLO at the rate of the load.
-        """
-        kept, missed = self.offered, machines * self.saturation[0]
-        for _ in range(MAX_HALVINGS):
-            middle = 0.5 * (kept + missed)
-            told = self.answered(machines, middle)
-            if told is not None and all(meets(self.service, told).values()):
-                kept = middle
-            else:
-                missed = middle
-        return kept
+    def highest(self, machines: int) -> PerSecond | None:
+        """Return the highest rate at which a number of machines meets the SLO [requests/s]."""
+        run, saturation = self._run(machines), self._saturation(machines)
+        return highest_rate(run, saturation, self.answered(machines))
 
     @cached_property
-    def _kept(self) -> dict[int, bool]:
-        """Cached results of `keeps`, by number of machines."""
+    def _each(self) -> ReplicaRates:
+        return replica_rates(self.service, self._layout(1), self.seed)
+
+    @cached_property
+    def _answered(self) -> dict[int, Answered | None]:
         return {}
+
+    @cached_property
+    def _layouts(self) -> dict[int, Layout]:
+        return {}
+
+    def _layout(self, machines: int) -> Layout:
+        if machines not in self._layouts:
+            service = self.on(machines)
+            found = uncertain(self.layouts(service), service, self.deviations)
+            self._layouts[machines] = found
+        return self._layouts[machines]
+
+    def _run(self, machines: int) -> ServiceRun:
+        return ServiceRun(self.on(machines), self._layout(machines), self.seed)
+
+    def _saturation(self, machines: int) -> Saturation:
+        return saturated(*self.saturation_on(machines), offered_rate(self.service))
 
     def machines(self) -> int | None:
         """Return the smallest number of machines that meets the SLO; None if no number does."""
@@ -179,19 +183,14 @@ def times(serving: Serving, machines: int) -> Serving:
     return replace(serving, replicas=machines * serving.replicas, prefill=more)
 
 
-def _on(layout: Layout, machines: int) -> Layout:
-    """Return the layout of one machine, repeated on `machines` machines."""
-
-    def more(side: Side) -> Side:
-        return replace(side, serving=times(side.serving, machines))
-
-    sent = layout.transfer
-    return Layout(
-        main=more(layout.main),
-        prompts=None if layout.prompts is None else more(layout.prompts),
-        transfer=None if sent is None else replace(sent, senders=machines * sent.senders),
-        wire=layout.wire,
-    )
+def on_machines(service: Service, machines: int) -> Service:
+    """Return a service of one machine on a number of them, which read equal shares of inputs."""
+    group, job = replace(service.group, count=machines), service.reading
+    if job is not None:
+        groups = tuple(replace(each, count=machines) for each in job.cluster.groups)
+        job = replace(job, cluster=replace(job.cluster, groups=groups))
+    more = times(service.serving, machines)
+    return replace(service, group=group, serving=more, reading=job)
 
 
 LIMITS: Final = {

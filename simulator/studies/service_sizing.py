@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Final
 
@@ -14,23 +14,21 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.records import dataclass
 from simulator.results.cost import service_cost, service_price
 from simulator.results.metrics import service_figures
-from simulator.results.serving import Answered, ServiceCost, ServicePrediction
+from simulator.results.serving import Answered, AtSaturation, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
-from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.uncertainty import P90
 from simulator.serving.answers import lack, uncertain
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import (
-    MIN_REQUESTS_ROUGH,
     ServiceRun,
     at_peak,
     let_through,
     saturated,
     saturation_rates,
 )
-from simulator.serving.sizing import LIMITS, Sizing, times
+from simulator.serving.sizing import LIMITS, Sizing, on_machines
 from simulator.studies.levers.catalogue import variants
 from simulator.studies.search.outcome import Candidate, Outcome, Progress, Status, tracked
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
@@ -104,10 +102,7 @@ class BulkSizing:
 
     def on(self, machines: int) -> Service:
         """Return the service on a number of machines, each of which reads an equal share."""
-        service = self.service
-        group = replace(service.group, count=machines)
-        job = None if service.reading is None else _on(service.reading, machines)
-        return replace(service, group=group, serving=times(service.serving, machines), reading=job)
+        return on_machines(self.service, machines)
 
     def answered(self, machines: int) -> Answered | None:
         """Return latencies and total time on a number of machines; None if it cannot be served."""
@@ -153,7 +148,7 @@ class BulkSizing:
 
     @cached_property
     def _rate(self) -> PerSecond:
-        return saturation_rates(self.service, self._one, self.seed, MIN_REQUESTS_ROUGH)[0]
+        return saturation_rates(self.service, self._one, self.seed)[0]
 
     def _uncertain(self, service: Service) -> Layout:
         return uncertain(layout_of(service), service, self.deviations)
@@ -208,11 +203,6 @@ def _of_all(told: Answered, duration: Seconds, requests: int, machines: int) -> 
     return replace(told, **found, requests=requests, duration=duration)
 
 
-def _on(job: Scenario, machines: int) -> Scenario:
-    groups = tuple(replace(group, count=machines) for group in job.cluster.groups)
-    return replace(job, cluster=replace(job.cluster, groups=groups))
-
-
 Read = Callable[[Mapping[str, Plain]], Service]
 MAX_PRICE_RATIO: Final = 1.5
 """Ratio to the lowest price up to which candidates are predicted."""
@@ -223,9 +213,10 @@ class Choice:
     """Machines within the limits: their settings, number, price and latencies.
 
     `sure` is the number of machines that meets the limits with 90% probability, None if none does;
-    `headroom` is the factor by which the load may grow, or the deadline of a bulk job shrink;
-    `highest` is the highest rate that `machines` serve within the limits, only for the cheapest
-    choice. `total` is the bill of a bulk job, machines and store.
+    `capacity` is the request rate of `machines` at saturation, None for a bulk job; `headroom` is
+    the factor by which the load may grow, or the deadline of a bulk job shrink; `highest` is the
+    highest rate that `machines` serve within the limits, only for the cheapest choice. `total` is
+    the bill of a bulk job, machines and store.
     """
 
     settings: Mapping[str, Plain]
@@ -235,6 +226,7 @@ class Choice:
     sure: int | None
     price: UsdPerSecond
     headroom: float
+    capacity: PerSecond | None = None
     highest: PerSecond | None = None
     total: Usd | None = None
 
@@ -353,7 +345,7 @@ def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candida
 def _sizing(service: Service, seed: int) -> Sizing | BulkSizing:
     if service.load.is_bulk:
         return BulkSizing(service=service, seed=seed)
-    return Sizing(service=service, layout=layout_of(service), seed=seed)
+    return Sizing(service=service, layouts=layout_of, seed=seed)
 
 
 def _choice(candidate: _Candidate, machines: int) -> Choice:
@@ -362,25 +354,35 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     if told is None:
         msg = "machines within limits are not beyond saturation"
         raise TypeError(msg)
-    counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
-    if service.serving.prefill is not None:
-        counts["serving.prefill.replicas"] = service.serving.prefill.replicas
-    cost, total = service_cost(service, told, None), None
+    cost, total, capacity = service_cost(service, told, None), None, None
     if isinstance(sizing, BulkSizing):
         room = sizing.deadline / told.duration
         total = (cost.per_thousand_requests or 0.0) * told.requests / THOUSAND
     else:
-        room = machines * sizing.saturation[0] / sizing.offered
+        capacity = sizing.saturation_on(machines)[0]
+        room = capacity / sizing.offered
     return Choice(
-        settings={**candidate.settings, **counts},
+        settings={**candidate.settings, **counts(service)},
         service=service,
         answered=told,
         machines=machines,
         sure=sizing.slow(P90).machines(),
         price=cost.per_second or machines * candidate.each,
         headroom=room,
+        capacity=capacity,
         total=total,
     )
+
+
+def counts(service: Service) -> dict[str, Plain]:
+    """Return the settings of the numbers of machines and replicas of a service."""
+    found: dict[str, Plain] = {
+        "hardware.count": service.group.count,
+        "serving.replicas": service.serving.replicas,
+    }
+    if service.serving.prefill is not None:
+        found["serving.prefill.replicas"] = service.serving.prefill.replicas
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,18 +390,21 @@ class Need:
     """Number of machines of its own kind that a service needs at a request rate.
 
     `machines` meet the limits, `sure` meet them with 90% probability; None if no number does, for
-    `reason`. `headroom` is the factor by which the rate may grow until saturation, `highest` the
-    highest rate that `machines` serve within the limits (only at the service's own rate), `price`
-    the price of `machines`, if known [$/s].
+    `reason`. `capacity` is their request rate at saturation, `headroom` the factor by which the
+    rate may grow until then, `highest` the highest rate that `machines` serve within the limits
+    (only at the service's own rate), `price` the price of `machines`, if known [$/s], `settings`
+    their numbers of machines and replicas.
     """
 
     rate: PerSecond
     machines: int | None
     sure: int | None
     answered: Answered | None = None
+    capacity: PerSecond | None = None
     headroom: float | None = None
     highest: PerSecond | None = None
     price: UsdPerSecond | None = None
+    settings: Mapping[str, Plain] = field(default_factory=dict)
     reason: str = ""
 
 
@@ -443,12 +448,12 @@ def _on_one(service: Service, factor: float) -> Service:
         service,
         group=replace(group, count=1),
         serving=replace(serving, replicas=replicas),
-        load=replace(service.load, arrivals=ways, requests=None),
+        load=replace(service.load, arrivals=ways),
     )
 
 
 def _need(service: Service, seed: int, *, told: bool) -> Need:
-    sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
+    sizing = Sizing(service=service, layouts=layout_of, seed=seed)
     rate, reason = sizing.offered, sizing.hindrance
     machines = None if reason else sizing.machines()
     if machines is None:
@@ -459,9 +464,11 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
         machines=machines,
         sure=sizing.slow(P90).machines(),
         answered=answered,
-        headroom=sizing.saturation[0] * machines / rate,
+        capacity=sizing.saturation_on(machines)[0],
+        headroom=sizing.saturation_on(machines)[0] / rate,
         highest=sizing.highest(machines) if told else None,
         price=service_cost(sizing.on(machines), answered, None).per_second,
+        settings=counts(sizing.on(machines)),
     )
 
 
@@ -508,7 +515,10 @@ def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]
     at = [replace(ways, rate=share * found.request_rate) for share in LOAD_SHARES]
     loads = [replace(service.load, arrivals=one, requests=None) for one in at]
     return tuple(
-        predict_service(replace(service, load=load), seed=prediction.seed) for load in loads
+        predict_service(
+            replace(service, load=load), seed=prediction.seed, wanted=AtSaturation.NEEDED
+        )
+        for load in loads
     )
 
 

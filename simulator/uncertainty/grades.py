@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Final, TypeAlias
 
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
+from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import client_of, most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
@@ -208,8 +209,9 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         yield Rate.DEVICE, Grade.RELATIVE
     yield from _of_client(scenario, stated)
     for rate, find in _EVIDENCE:
-        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, stated)
-        if grade is not None:
+        grade = find(scenario, stated)
+        covered = fitted and rate in _OF_FITTED_STEPS and grade is not Grade.PEERS
+        if grade is not None and not covered:
             yield rate, grade
     if _launches_unknown(scenario):
         yield Rate.LAUNCH, Grade.ASSUMED
@@ -389,7 +391,8 @@ def _of_pcie(scenario: Scenario, stated: Hardware) -> Grade | None:
 
 def _of_nvlink(scenario: Scenario, stated: Hardware) -> Grade | None:
     del stated
-    return _of_link(scenario.cluster.trainers.host.peer_link)
+    host = scenario.cluster.trainers.host
+    return _of_link(host.peer_link) if over_peer_link(host) else None
 
 
 def _of_link(link: Link | None) -> Grade | None:
@@ -405,7 +408,12 @@ def _of_memory(scenario: Scenario, stated: Hardware) -> Grade | None:
 
 
 def _of_collectives(scenario: Scenario, stated: Hardware) -> Grade | None:
-    del stated
+    if scenario.devices <= 1:
+        return None
+    group = scenario.cluster.trainers
+    several = group.gpus_per_host > 1 and group.host.gpu is not None
+    if several and not stated.states("peer_link") and not over_peer_link(group.host):
+        return Grade.PEERS
     return Grade.COMPUTED if scenario.ranks > 1 else None
 
 

@@ -292,3 +292,38 @@ def test_any_matrix_is_read_or_refused(text: str) -> None:
     """No text below a header leads to anything but a matrix or messages."""
     whole = f"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n{text}"
     assert "no problem told" not in refusal(parse_topology, whole, "topo.txt")
+
+
+NPS4 = """   GPU0  GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7   CPU Affinity NUMA Affinity
+GPU0     X      NV12    NV12    NV12    NV12    NV12    NV12    NV12    48-63   3
+GPU1    NV12     X      NV12    NV12    NV12    NV12    NV12    NV12    48-63   3
+GPU2    NV12    NV12     X      NV12    NV12    NV12    NV12    NV12    16-31   1
+GPU3    NV12    NV12    NV12     X      NV12    NV12    NV12    NV12    16-31   1
+GPU4    NV12    NV12    NV12    NV12     X      NV12    NV12    NV12    112-127 7
+GPU5    NV12    NV12    NV12    NV12    NV12     X      NV12    NV12    112-127 7
+GPU6    NV12    NV12    NV12    NV12    NV12    NV12     X      NV12    80-95   5
+GPU7    NV12    NV12    NV12    NV12    NV12    NV12    NV12     X      80-95   5
+"""
+"""Two EPYC 7763 with four NUMA nodes each, of which every second has two GPUs (a public guide of a
+cluster with HGX A100)."""
+
+
+def test_numa_nodes_without_a_gpu_count(tmp_path: Path) -> None:
+    """GPUs on nodes 1, 3, 5 and 7 of 8: 128 threads, not the 64 near GPUs; 2 sockets, not 4."""
+    path = tmp_path / "topo.txt"
+    path.write_text(NPS4)
+    given_ = Given(ram=RAM.ram, gpu="a100-sxm4-80gb")
+    fragment = read([path], CATALOGUE, given_)
+    host = loaded(fragment, tmp_path)
+    assert (host.cpu.threads, host.cpu.cores, host.cpu.sockets) == (128, 128, 2)
+    assert host.gpu_sockets == (0, 0, 0, 0, 1, 1, 1, 1)
+    assert not host.sources["cpu.sockets"].verified
+    said = " ".join(fragment.warnings)
+    assert "64 of 128 hardware threads are near no GPU" in said
+    assert "8 NUMA nodes: taken as 2 sockets; give --sockets" in said
+
+
+@pytest.mark.parametrize(("sockets", "places"), [(1, [0] * 8), (4, [1, 1, 0, 0, 3, 3, 2, 2])])
+def test_stated_sockets_share_the_nodes_evenly(sockets: int, places: list[int]) -> None:
+    """Node n of 8 lies on socket n x sockets / 8."""
+    assert parse_topology(NPS4, "x").sockets(sockets) == (places, sockets)

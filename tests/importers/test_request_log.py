@@ -55,3 +55,11 @@ def test_its_files_are_a_service_and_a_set(tmp_path: Path) -> None:
     assert service.load.arrivals.prompts == (300, 100)
     found = parse_set(files["mine.toml"], files["mine.csv"], "mine.toml", tmp_path)
     assert found.metrics == tuple(log.measured)
+
+
+def test_a_comma_alone_is_no_log(tmp_path: Path) -> None:
+    """It has no columns."""
+    path = tmp_path / "log.csv"
+    path.write_text(",\n")
+    with pytest.raises(InputError, match="has no columns; the first line names the columns"):
+        request_log.read(path)

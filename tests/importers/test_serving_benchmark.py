@@ -64,7 +64,11 @@ def test_lines_of_sglang(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("[1]", "is not a result of a serving benchmark"),
-        (json.dumps({**VLLM, "completed": 0}), "completed: is not above 0"),
+        (json.dumps({**VLLM, "completed": 0}), "completed: is below 1, found 0"),
+        (json.dumps({**VLLM, "completed": 1e-310}), "completed: is not a possible number"),
+        (json.dumps({**VLLM, "total_input_tokens": "nan"}), "total_input_tokens: is not a finite"),
+        ("[" * 2000, "is nested too deeply"),
+        (json.dumps(VLLM).replace("80000", "9" * 5000), "a number of thousands of digits"),
         (json.dumps({"completed": 3}), "total_input_tokens: is missing"),
     ],
 )

@@ -216,7 +216,7 @@ def test_many_problems_are_counted(tmp_path: Path, problems: Refused) -> None:
     text = "t, utilization.gpu [%]\n" + "x, -3 %\n" * 50
     found = problems(read, [text_file(tmp_path, text)])
     assert len(found) == 21
-    assert found[-1].endswith("has 30 problems more")
+    assert found[-1].endswith("has 30 more problems")
 
 
 @settings(
@@ -247,3 +247,54 @@ def test_any_log_is_read_or_refused(tmp_path: Path, head: str, body: str) -> Non
     """No text below a header leads to anything but series or messages."""
     path = text_file(tmp_path, f"{head}\n{body}")
     assert "no problem told" not in refusal(read, [path])
+
+
+DMON = """# gpu   pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk
+# Idx     W      C      C      %      %      %      %    MHz    MHz
+    0    55     38      -     41     12      0      0   5001   1590
+    1    57     38      -      -     13      0      0   5001   1590
+# gpu   pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk
+# Idx     W      C      C      %      %      %      %    MHz    MHz
+    0    57     38      -     45     13      0      0   5001   1590
+    1    57     38      -     80     13      0      0   5001   1590
+"""
+
+
+def test_dmon_of_nvidia_smi(tmp_path: Path) -> None:
+    """Kernels ran 41% and 45% of the time; a dash is a missing sample."""
+    found = read([text_file(tmp_path, DMON)], whole=True)
+    busy = {s.device: s.values for s in found.series if s.quantity is Quantity.GPU_BUSY}
+    assert busy["GPU 0"] == pytest.approx([0.41, 0.45])
+    assert np.isnan(busy["GPU 1"][0])
+    assert busy["GPU 1"][1] == pytest.approx(0.8)
+    power = next(s for s in found.series if s.quantity is Quantity.POWER)
+    assert power.values == pytest.approx([55.0, 57.0])
+    assert found.interval is None
+
+
+def test_dmon_with_times_memory_and_pcie(tmp_path: Path) -> None:
+    """``-s um -o T``: two seconds apart; MB are MiB of memory, MB/s of PCIe are decimal."""
+    text = (
+        "#Time        gpu     sm    mem     fb  rxpci  txpci\n"
+        "#HH:MM:SS    Idx      %      %     MB   MB/s   MB/s\n"
+        " 10:00:59      0     50     10   1024    200      5\n"
+        " 10:01:01      0     60     10   1024    300      5\n"
+    )
+    found = read([text_file(tmp_path, text)], whole=True)
+    means = {s.quantity: float(s.values.mean()) for s in found.series}
+    assert found.interval == pytest.approx(2.0)
+    assert means[Quantity.DEVICE_MEMORY] == pytest.approx(1024 * 1024**2)
+    assert means[Quantity.TO_DEVICE] == pytest.approx(250e6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("     41 ", "    141 ", "has sm above 100, the whole"),
+        ("   1590\n    1", "\n    1", "has 9 values where the header has 10"),
+        ("# Idx     W", "# Idx    mW", "has pwr in mW, which is always in W"),
+    ],
+)
+def test_a_damaged_dmon(tmp_path: Path, problems: Refused, old: str, new: str, said: str) -> None:
+    """Impossible shares, missing cells and other units are told with their line."""
+    assert said in problems(read, [text_file(tmp_path, DMON.replace(old, new, 1))])[0]

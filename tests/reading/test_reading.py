@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.errors import InputError
-from simulator.reading.document import MAX_PROBLEMS, parse_document, read_document
+from simulator.errors import MAX_PROBLEMS, InputError
+from simulator.reading.document import parse_document, read_document
 from simulator.reading.reading import LARGEST
 from simulator.reading.scenario import load_scenario
 
@@ -147,5 +147,5 @@ def test_very_many_mistakes_are_counted(tmp_path: Path, monkeypatch: pytest.Monk
     told = [str(problem) for problem in refused.value.problems]
     assert len(told) == MAX_PROBLEMS + 1
     assert "input.unknown_0: is not a known key" in told[0]
-    assert told[-1].endswith("has 24,960 more problems")
+    assert told[-1].endswith("has 24,980 more problems")
     assert asked == [f"unknown_{number}" for number in range(MAX_PROBLEMS)]

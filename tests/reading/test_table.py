@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.errors import InputError
-from simulator.reading.table import LARGEST_TABLE, MAX_PROBLEMS, parse_table, read_table
+from simulator.errors import MAX_PROBLEMS, InputError
+from simulator.reading.table import LARGEST_TABLE, parse_table, read_table
 
 
 def refused(content: bytes) -> list[str]:

@@ -6,7 +6,7 @@ operators, `scaling` gives the step at another batch size or number of devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +47,8 @@ _NAMED: Final = {
     Kind.OPERATOR: "on the CPU",
 }
 _MAX_NAME_WIDTH: Final = 44
+_READING: Final = 0.7
+"""Share of the time that reading a trace takes, the rest being its analysis."""
 _MIN_SHOWN: Final = units.parse("1 ns", units.SECOND)
 """Time below which a part is a rounding error."""
 
@@ -111,7 +113,9 @@ class Traced:
         return self.trace.ranks or self.members
 
 
-def read(paths: Sequence[Path], request: Request) -> Fragment:
+def read(
+    paths: Sequence[Path], request: Request, progress: Callable[[float], None] | None = None
+) -> Fragment:
     """Convert one or more traces to scenario sections, and scale them to other sizes.
 
     Parameters
@@ -120,6 +124,8 @@ def read(paths: Sequence[Path], request: Request) -> Fragment:
         One trace of one rank, or traces of equal runs at different batch sizes.
     request : Request
         Facts that are not in the traces, and target sizes.
+    progress : callable, optional
+        Called with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
@@ -133,9 +139,18 @@ def read(paths: Sequence[Path], request: Request) -> Fragment:
     """
     _check(paths, request)
     batches = request.batches or [None] * len(paths)
-    traced = [
-        _traced(path, batch, request.steps) for path, batch in zip(paths, batches, strict=True)
-    ]
+    tell = progress or (lambda _: None)
+    traced = []
+    for number, (path, batch) in enumerate(zip(paths, batches, strict=True)):
+        tell(number / len(paths))
+        traced.append(
+            _traced(
+                path,
+                batch,
+                request.steps,
+                lambda share, before=number: tell((before + _READING * share) / len(paths)),  # type: ignore[misc] # a default keeps the number
+            )
+        )
     fitted = lines({each.batch: each.rows for each in traced if each.batch is not None})
     columns = [
         Column(batch=each.batch, devices=each.devices, spent=each.spent, measured=True)
@@ -298,8 +313,13 @@ def _check(paths: Sequence[Path], request: Request) -> None:
         raise InputError(tuple(problems))
 
 
-def _traced(path: Path, batch: int | None, steps: int | None) -> Traced:
-    trace = read_trace(path)
+def _traced(
+    path: Path,
+    batch: int | None,
+    steps: int | None,
+    progress: Callable[[float], None] | None = None,
+) -> Traced:
+    trace = read_trace(path, progress)
     of = window(trace, steps)
     names = Names.of_trace(trace, of, messages(trace))
     return Traced(

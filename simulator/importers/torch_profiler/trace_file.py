@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum, auto
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,8 +26,8 @@ from numpy.typing import NDArray
 
 from simulator import units
 from simulator.equations import collectives
-from simulator.errors import Problem
-from simulator.importers.foreign import MAX_PROBLEMS, Entry, parse_json, read_text, refuse
+from simulator.errors import MAX_PROBLEMS, Problem
+from simulator.importers.foreign import Entry, read_long_list, refuse
 from simulator.reading.reading import fail
 from simulator.records import dataclass
 from simulator.units import Bytes, BytesPerSecond, Seconds
@@ -140,6 +142,9 @@ _RUNTIME: Final = frozenset(
 )
 _KERNELS: Final = frozenset({"kernel", "gpu_memset", "memset"})
 _COPIES: Final = frozenset({"gpu_memcpy", "memcpy"})
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_LONGEST: Final = 1e20
+"""Largest time in a trace [us], three million years."""
 _KEPT_ARGUMENTS: Final = frozenset(
     {"bytes", "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype"}
 )
@@ -183,26 +188,18 @@ class Trace:
     def of(self, *kinds: Kind) -> list[Event]:
         """Return all events of the given kinds, in order of start."""
         found = [event for kind in kinds for event in self.events.get(kind, ())]
-        return sorted(found, key=lambda event: event.start)
+        return found if len(kinds) == 1 else sorted(found, key=lambda event: event.start)
 
 
-_LEFT_OUT: Final[dict[str, Any]] = {}
-"""Shared object for all ignored events, which are most of a large trace."""
-
-
-def _only_counted(value: dict[str, Any]) -> dict[str, Any]:
-    if "ph" in value and (value["ph"] != "X" or _kind(value) is None):
-        return _LEFT_OUT
-    return value
-
-
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path, progress: Callable[[float], None] | None = None) -> Trace:
     """Read the profiler trace of one rank.
 
     Parameters
     ----------
     path : pathlib.Path
         JSON, gzip or not.
+    progress : callable, optional
+        Called with the share of the file that was read, from 0 to 1.
 
     Raises
     ------
@@ -210,31 +207,31 @@ def read_trace(path: Path) -> Trace:
         For files that are not profiler traces or are truncated, and for impossible times.
     """
     origin = str(path)
-    top = parse_json(read_text(path, WANTED), origin, _only_counted)
-    if not isinstance(top, dict):
-        fail(origin, f"is not a JSON object but a {'list' if isinstance(top, list) else 'value'}")
-    if "traceEvents" not in top:
-        fail(origin, "has no 'traceEvents'", hint=f"it should be {WANTED}")
-    records = top["traceEvents"] if isinstance(top["traceEvents"], list) else []
     problems: list[Problem] = []
     events: list[Event] = []
-    left_out = 0
-    for index, value in enumerate(records):
-        if len(problems) > MAX_PROBLEMS:
-            break
-        entry = Entry(value, origin, ("traceEvents", index), problems)
+    others = [0, 0]  # events in all, and of other kinds
+
+    def take(index: int, value: object) -> None:
+        others[0] += 1
+        is_event = isinstance(value, dict)
         kind = _kind(value) if isinstance(value, dict) and value.get("ph") == "X" else None
-        if not isinstance(value, dict):
-            entry.fault("is not an event", found=value)
-        elif kind is None:
-            left_out += 1
-        elif (event := _event(entry, value, kind)) is not None:
+        if is_event and kind is None:
+            others[1] += 1
+            return
+        event = _event(value, kind, Entry(value, origin, ("traceEvents", index), problems))
+        if event is not None:
             events.append(event)
+        elif len(problems) > MAX_PROBLEMS:
+            refuse(problems)
+
+    top = read_long_list(path, WANTED, "traceEvents", take, progress)
+    if "traceEvents" not in top:
+        fail(origin, "has no 'traceEvents'", hint=f"it should be {WANTED}")
     refuse(problems)
     if not events:
         hint = "record with torch.profiler.profile and export_chrome_trace"
-        fail(origin, f"has {len(records)} events, none of them of the PyTorch profiler", hint=hint)
-    return _trace(origin, events, left_out, top)
+        fail(origin, f"has {others[0]} events, none of them of the PyTorch profiler", hint=hint)
+    return _trace(origin, events, others[1], top)
 
 
 def _kind(value: Mapping[str, Any]) -> Kind | None:
@@ -259,29 +256,43 @@ def _direction(name: str) -> Kind:
     return Kind.TO_HOST if "DtoH" in name or "DeviceToHost" in name else Kind.KERNEL
 
 
-def _event(entry: Entry, value: Mapping[str, Any], kind: Kind) -> Event | None:
-    start = entry.need("ts")
-    length = entry.need("dur")
-    begins = None if start is None else start.number(-math.inf)
-    takes = None if length is None else length.number()
+def _event(value: object, kind: Kind | None, entry: Entry) -> Event | None:
+    """Return an event of the trace; report a problem and return None if it has no times."""
+    if not isinstance(value, dict) or kind is None:
+        entry.fault("is not an event", found=value)
+        return None
+    begins, takes = value.get("ts"), value.get("dur")
+    if not (
+        type(begins) is type(takes) is float
+        and abs(begins) <= _LONGEST
+        and 0.0 <= takes <= _LONGEST
+    ):
+        # Rare, such as whole numbers, or text: most of a long trace takes the short way.
+        begins = _time(entry, "ts", -math.inf)
+        takes = _time(entry, "dur", 0.0)
     if begins is None or takes is None:
         return None
     said = value.get("args")
-    args: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    args: Mapping[str, Any] = said if isinstance(said, dict) else _NOTHING
     event = Event(
-        name=str(value.get("name", "")),
+        name=sys.intern(str(value.get("name", ""))),
         kind=kind,
         start=begins,
         duration=takes * _MICROSECOND,
-        lane=f"{value.get('pid')}/{value.get('tid')}",
-        device=str(args.get("device", "")) if kind in DEVICE else "",
+        lane=sys.intern(f"{value.get('pid')}/{value.get('tid')}"),
+        device=sys.intern(str(args.get("device", ""))) if kind in DEVICE else "",
         correlation=_identity(args, "correlation"),
         external=_identity(args, "External id", "external id"),
-        about={key: args[key] for key in _KEPT_ARGUMENTS if key in args},
+        about={key: args[key] for key in _KEPT_ARGUMENTS & args.keys()} or _NOTHING,
     )
     if kind in {Kind.TO_DEVICE, Kind.TO_HOST}:
         _check_copy(entry, event, args)
     return event
+
+
+def _time(entry: Entry, name: str, least: float) -> float | None:
+    found = entry.need(name)
+    return None if found is None else found.number(least, _LONGEST)
 
 
 def _identity(args: Mapping[str, Any], *names: str) -> int | None:
@@ -345,9 +356,7 @@ def _device(top: Mapping[str, Any]) -> tuple[str, Bytes | None]:
     first = listed[0] if isinstance(listed, list) and listed else {}
     if not isinstance(first, dict):
         return "", None
-    memory = first.get("totalGlobalMem")
-    known = isinstance(memory, int | float) and not isinstance(memory, bool)
-    return str(first.get("name", "")), float(memory or 0.0) if known else None
+    return str(first.get("name", "")), _count(first.get("totalGlobalMem")) or None
 
 
 _NAMES: Final = (
@@ -372,6 +381,8 @@ _ELEMENT: Final[Mapping[str, float]] = {
     "char": 1.0,
     "bool": 1.0,
 }
+_MOST: Final = 5e17
+"""Largest number of values, ranks or bytes that an event may state."""
 _ACTIVATIONS: Final = frozenset({"alltoall", "sendrecv"})
 _SHARDS: Final = frozenset({"all_gather", "reduce_scatter"})
 _RECORD: Final = "record_param_comms"
@@ -474,8 +485,10 @@ def element_size(name: str) -> Bytes | None:
 
 
 def _count(value: object) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    return float(value) if good else 0.0  # type: ignore[arg-type] # checked on the line above
+    """Return a number of values, ranks or bytes; 0 for anything that is not a possible one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 1 <= value <= _MOST else 0.0
 
 
 def fit_wire(events: Iterable[Event], found: Mapping[int, Message]) -> Wire | None:

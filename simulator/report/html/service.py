@@ -26,9 +26,10 @@ from simulator.units import PERCENT, SECOND, USD, show
 
 Band = Mapping[str, float | None]
 DRAWN: Final = {
-    "first_token_s.p99": "Time to the first token against the load, P99 and its 80% interval",
-    "per_token_s.p99": "Time per token against the load, P99 and its 80% interval",
+    "first_token_s.at_slo": "Time to the first token against the load",
+    "per_token_s.at_slo": "Time per token against the load",
 }
+"""Titles of the drawings by metric: the quantile of requests that the SLO limits."""
 
 
 PRICES: Final = {
@@ -39,9 +40,7 @@ PRICES: Final = {
 DIGITS: Final = 2
 TALL: Final = 3.0
 """Multiple of the highest drawn value above which a limit is not drawn, to not flatten the rest."""
-OF_BATCHES: Final = {
-    "end_to_end_s.p99": "Time to the answer against the load, P99 and its 80% interval",
-}
+OF_BATCHES: Final = {"end_to_end_s.at_slo": "Time to the answer against the load"}
 """Drawings for a model that answers in one pass."""
 
 
@@ -66,7 +65,11 @@ def as_page(
     """
     service = prediction.service
     drawn = DRAWN if service.one_pass is None else OF_BATCHES
-    drawings = [(title, drawing(loads, name, prediction)) for name, title in drawn.items()]
+    quantile = report.slo_quantile(service).replace("p", "P")
+    drawings = [
+        (f"{title}, {quantile} and its 80% interval", drawing(loads, name, prediction))
+        for name, title in drawn.items()
+    ]
     steps = (Actions(texts=tuple(next_steps)),) if next_steps else ()
     page = Page(
         name=service.name,
@@ -101,7 +104,7 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
     """Yield the key values as tiles: latencies with their limits, capacity, price."""
     service, values = prediction.service, service_figures(prediction)
     for called, name in report.latencies_of(service).items():
-        latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
+        latency, limit = values.get(f"{name}_s.at_slo"), service.slo.limits.get(name)
         if latency is not None:
             share = f"{significant(PERCENT * service.slo.share, 3)}%"
             note = "" if limit is None else f"limit {show(limit, SECOND)} for {share}"
@@ -109,6 +112,7 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
     if prediction.saturation is not None:
         rate, more = prediction.saturation.request_rate, prediction.saturation.headroom
         note = "" if more is None else f"{significant(more, DIGITS)}x your load"
+        note += report.within_slo(prediction.saturation)
         value = f"{significant(rate, DIGITS)} requests/s"
         yield Tile(name="capacity", value=value, note=note)
     for called, name in PRICES.items():

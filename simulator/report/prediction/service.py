@@ -39,7 +39,7 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import is_known
 from simulator.results.metrics import service_figures
 from simulator.results.prediction import StorageBill
-from simulator.results.serving import Answered, Latency, ServicePrediction
+from simulator.results.serving import Answered, Latency, Saturation, ServicePrediction
 from simulator.schema.machines import LinkKind, short_name
 from simulator.schema.serving import (
     Autoscaling,
@@ -80,13 +80,14 @@ LATENCIES: Final = {
 }
 MAX_ASSUMPTIONS: Final = 3
 """Maximum number of assumptions in the short report."""
-_QUANTILES: Final = ("mean", "p50", "p90", "p99")
 _LIMITS: Final = {
     "first_token": "first token",
     "per_token": "per token",
     "end_to_end": "end to end",
 }
 _NEARLY: Final = 0.99
+MIN_WAITING_SHARE: Final = 0.05
+"""Share of a closed loop's requests that wait, from which on the verdict mentions them."""
 _COSTS: Final = {
     "1M output tokens": "cost.usd_per_million_output_tokens",
     "1M tokens": "cost.usd_per_million_tokens",
@@ -271,14 +272,37 @@ def verdict(prediction: ServicePrediction) -> str:
     if saturation.headroom is not None:
         between = _band(prediction, "saturation.requests_per_s", named=True)
         more = significant(saturation.headroom, digits)
-        room = f" Capacity {capacity}{between}, {more}x your load."
+        room = f" Capacity {capacity}{between}, {more}x your load{within_slo(saturation)}."
+    waits = _waiting_clients(service, prediction.answered)
     if not service.slo.limits:
-        return f"Keeps up with its load.{room}"
+        return f"{waits or 'Keeps up with its load.'}{room}"
+    room += f" {waits}" if waits else ""
     share = kept_share(prediction.answered.attainment, service.slo.share)
     if prediction.keeps_limits:
         return f"Meets the SLO: {share} of requests are within all limits.{room}"
     missed = _most_missed(prediction.answered, service.slo.share)
     return f"Misses the SLO: only {share} of requests are within all limits{missed}.{room}"
+
+
+def _waiting_clients(service: Service, answered: Answered) -> str:
+    """Describe how many clients of a closed loop run and wait; empty if next to none wait."""
+    together = answered.running + answered.waiting
+    if not isinstance(service.load.arrivals, ClosedLoop) or (
+        answered.waiting < MIN_WAITING_SHARE * together
+    ):
+        return ""
+    running, waiting = (significant(n, 2) for n in (answered.running, answered.waiting))
+    time = quantity(answered.wait.mean, SECOND, 2)
+    return (
+        f"Not all clients are served at once: on average {running} requests run and {waiting} "
+        f"wait; a request waits {time} before it starts."
+    )
+
+
+def within_slo(saturation: Saturation) -> str:
+    """Describe the highest rate within the SLO, after the capacity; empty if it is not known."""
+    rate = saturation.within_slo
+    return "" if rate is None else f"; {significant(rate, 2)} requests/s within the SLO"
 
 
 def _most_missed(answered: Answered, wanted: float) -> str:
@@ -312,26 +336,48 @@ def latency_table(prediction: ServicePrediction) -> Table | None:
     if answered is None:
         return None
     lines: list[tuple[str, ...]] = []
+    quantiles = _quantiles(prediction.service)
     left_out = ("first_token", "per_token") if prediction.service.one_pass is not None else ()
     for name, label in LATENCIES.items():
         if name not in left_out:
             latency: Latency = getattr(answered, name)
             path = f"{name}_s.mean"
             digits = _digits(prediction, path)
-            cells = [quantity(getattr(latency, each), SECOND, digits) for each in _QUANTILES]
+            cells = [quantity(getattr(latency, each), SECOND, digits) for each in quantiles]
             ends = prediction.interval.get(path)
             between = ""
             if ends is not None:
                 between = interval(ends["p10"] or 0.0, ends["p90"], SECOND, 2)
             lines.append((label, *cells, between))
-    return grid(("", *_QUANTILES, f"{INTERVAL} of the mean"), lines, "<>>>><")
+    heads = ("", *quantiles.values(), f"{INTERVAL} of the mean")
+    return grid(heads, lines, f"<{'>' * len(quantiles)}<")
+
+
+def _quantiles(service: Service) -> dict[str, str]:
+    """Return the columns of the latency table, with that at the share of the SLO in its place."""
+    share = service.slo.share
+    known = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+    heads = {name: name for name in known}
+    if service.slo.limits and share not in known.values():
+        known, heads = known | {"at_slo": share}, heads | {"at_slo": slo_quantile(service)}
+    return {name: heads[name] for name in sorted(heads, key=lambda each: known[each])}
+
+
+def slo_quantile(service: Service) -> str:
+    """Return the name of the quantile that the SLO limits: ``p95`` for 95% of the requests."""
+    share = service.slo.share
+    return "max" if share >= 1.0 else f"p{significant(PERCENT * share, 3)}"
 
 
 def latencies_of(service: Service) -> dict[str, str]:
-    """Return the latencies in tables of choices: names such as ``first_token`` by column head."""
+    """Return the latencies in tables of choices: names such as ``first_token`` by column head.
+
+    They are quantiles at the share of requests that the SLO limits.
+    """
+    called = slo_quantile(service)
     if service.one_pass is not None:
-        return {"latency p99": "end_to_end"}
-    return {"TTFT p99": "first_token", "TPOT p99": "per_token"}
+        return {f"latency {called}": "end_to_end"}
+    return {f"TTFT {called}": "first_token", f"TPOT {called}": "per_token"}
 
 
 def _digits(prediction: ServicePrediction, name: str) -> int:

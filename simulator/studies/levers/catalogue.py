@@ -259,6 +259,13 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     ),
     # machines
     Lever(
+        name="path between GPUs",
+        keys=("hardware.peer_link",),
+        applies=training.computes,
+        changes=machines.other_peer_paths,
+        knobs=machines.peer_path_knob,
+    ),
+    Lever(
         name="accelerators",
         keys=("hardware.gpus", "input.workers"),
         kind="accelerators of the machine",
@@ -377,7 +384,8 @@ class Resource(StrEnum):
 NEXT_STEPS: Final = (
     *("workers", "prefetch", "layout", "concurrent reads", "client", "placement", "storage"),
     *("decoder", "helpers", "preparation beforehand", "precision", "software", "batch size"),
-    *("recomputation", "sharding", "parallelism", "accelerators", "sharding with recomputation"),
+    *("recomputation", "sharding", "parallelism", "path between GPUs", "accelerators"),
+    "sharding with recomputation",
     *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
     "machines",
 )
@@ -385,8 +393,8 @@ NEXT_STEPS: Final = (
 WHATIF: Final = (
     *("workers", "remote workers", "prefetch", "batch size", "vCPUs", "vCPUs+workers"),
     *("CPU speed", "RAM", "RAM bandwidth", "storage bandwidth", "storage IOPS", "single reads"),
-    "client",
-    *("network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs", "machines"),
+    *("client", "network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs"),
+    *("path between GPUs", "machines"),
     "number of helpers",
 )
 """Levers of plan whatif."""

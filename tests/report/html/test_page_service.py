@@ -12,7 +12,7 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page, drawing
 from simulator.results.serving import ServicePrediction
 
-NAME = "first_token_s.p99"
+NAME = "first_token_s.at_slo"
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import ClosedLoop, Service, Slo
 from simulator.serving import answers
 from simulator.serving.run import alone
-from simulator.serving.sizing import MAX_HALVINGS, Sizing
+from simulator.serving.sizing import Sizing
 from simulator.studies.service_sizing import cheapest_machines, variant_outcomes, worths
 
 CHAT = "llama3-8b-chat-h100"
@@ -33,7 +33,7 @@ def predicted(*overrides: str, intervals: bool = False) -> ServicePrediction:
 
 def sizing(service: Service) -> Sizing:
     """Sizing of a service as it is."""
-    return Sizing(service=service, layout=layout_of(service))
+    return Sizing(service=service, layouts=layout_of)
 
 
 def test_the_fewest_machines_that_keep_the_limits() -> None:
@@ -50,15 +50,16 @@ def test_the_highest_rate_within_the_limits() -> None:
     service = reader().read({})
     found = sizing(service)
     rate = found.highest(1)
+    assert rate is not None
     assert found.offered < rate < found.saturation[0]
-    step = (found.saturation[0] - found.offered) / 2**MAX_HALVINGS
-    beyond = found.answered(1, rate + 1.01 * step)
+    step = (found.saturation[0] - found.offered) / 2**answers.MAX_HALVINGS
+    beyond = predicted(f"load.rate={rate + 1.01 * step} /s").answered
     assert beyond is None or beyond.attainment < service.slo.share
 
 
 def test_more_machines_keep_the_limits_better() -> None:
     """The share of requests within the limits never falls with more machines."""
-    found = sizing(reader("load.rate=60 /s").read({}))
+    found = sizing(reader("load.rate=50 /s").read({}))
     kept = [told.attainment for n in (3, 4, 6, 12) if (told := found.answered(n)) is not None]
     assert len(kept) == 4
     assert kept == sorted(kept)
