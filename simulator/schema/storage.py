@@ -296,7 +296,7 @@ class StoreClient(Profile):
 
     @property
     def is_known(self) -> bool:
-        """True unless it stands for any client."""
+        """True unless the client is unknown."""
         return self.name != UNKNOWN_CLIENT
 
 

@@ -34,6 +34,7 @@ from simulator.schema.storage import Scope, Storage, StoreClient
 from simulator.schema.training import Mode
 from simulator.terms import term
 from simulator.units import (
+    BYTE,
     Bytes,
     BytesPerSecond,
     PerSecond,
@@ -41,6 +42,7 @@ from simulator.units import (
     Seconds,
     anywhere,
     at_most,
+    parse,
     where,
 )
 
@@ -236,7 +238,7 @@ def single_rate(scenario: Scenario, store: Storage) -> BytesPerSecond | Real | N
     return reduce(np.minimum, known) if known else None
 
 
-PART: Final = 8.0 * 2**20
+PART: Final = parse("8 MiB", BYTE)
 """Bytes of a part of a large object if the store states none: the default of boto3 and of the AWS
 common runtime (s3transfer 0.19.3 and aws-c-s3, 2026)."""
 
