@@ -181,6 +181,7 @@ def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
             value=cpu.threads,
             settings=settings,
             least=1.0,
+            multiple=max(1.0, float(cpu.threads // cpu.cores)),
             steps=times(cpu.threads, TENTH_MORE, TWICE),
         )
 
