@@ -60,6 +60,8 @@ class Rate(StrEnum):
     LAUNCH = "launch"
     """Launching of kernels by a main thread that also loads batches; never slower than the
     device."""
+    CHECKPOINT = "checkpoint"
+    """Writing of checkpoints: serialization, negotiation, and the store below."""
 
 
 class Grade(StrEnum):
@@ -243,6 +245,7 @@ _POLYNOMIALS: Final = (
     (11, (1, 1, 5, 1, 1)),
     (13, (1, 1, 1, 3, 11)),
     (14, (1, 3, 5, 5, 31)),
+    (1, (1, 3, 3, 9, 7, 49)),
 )
 """Coefficients and first direction numbers of the dimensions after the first: S. Joe and F. Y. Kuo,
 new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/."""
