@@ -198,20 +198,21 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
     parallelism = parallelism_of(file.parallelism, software.framework)
     reference = reference_of(file.host, file.measured_on, file.remote, file.helper)
     fused = fused_attention(software, file.library_model, model)
+    train = train_of(
+        file.train,
+        software,
+        parallelism,
+        host_threads_of(gpu, file.input.cost_basis),
+        file.accumulation,
+        peers_through_host(file.hardware, file.host, file.gpus),
+        writes_objects(file.storage, file.data.placement),
+    )
     return Job(
         mode=file.mode,
         dataset=dataset_of(file.data, file.loader),
         input=pipeline_of(file.input, file.data, gpu, model, reference),
-        train=train_of(
-            file.train,
-            software,
-            parallelism,
-            host_threads_of(gpu, file.input.cost_basis),
-            file.accumulation,
-            peers_through_host(file.hardware, file.host, file.gpus),
-            writes_objects(file.storage, file.data.placement),
-        ),
-        software=software_of(software, file.train, file.host, gpu, fused=fused),
+        train=train,
+        software=software_of(software, train, file.host, gpu, fused=fused),
         model=model,
         step_times=step_times_of(file.model, file.step_times, software),
         memory=file.memory,

@@ -234,6 +234,7 @@ _SETTINGS: Final = {
     "parallelism.pipeline": "pipeline {}",
     "parallelism.context": "context {}",
     "parallelism.expert": "expert {}",
+    "parallelism.expert_tensor": "expert tensor {}",
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }

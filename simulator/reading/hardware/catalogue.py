@@ -12,7 +12,7 @@ import difflib
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -187,15 +187,23 @@ class Catalogue:
         return defaults
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the full names of all profiles of a kind of `KINDS`, sorted; reads no file."""
+        """Return the full names of all profiles of a kind of `KINDS`, sorted; reads no file.
+
+        Files whose names no profile can have, such as ``a b.toml``, are left out.
+        """
         if kind not in self._names:
-            found = {
-                path.relative_to(directory).as_posix().removesuffix(".toml")
-                for directory in self.directories
-                for path in (directory / kind).rglob("*.toml")
-            }
+            found = {name for name, _ in self._files(kind) if _is_name(name)}
             self._names[kind] = tuple(sorted(found, key=_natural))
         return self._names[kind]
+
+    def misnamed(self, kind: str) -> tuple[Path, ...]:
+        """Return the files of a kind whose names no profile can have, sorted."""
+        return tuple(sorted(path for name, path in self._files(kind) if not _is_name(name)))
+
+    def _files(self, kind: str) -> Iterator[tuple[str, Path]]:
+        for directory in self.directories:
+            for path in (directory / kind).rglob("*.toml"):
+                yield path.relative_to(directory).as_posix().removesuffix(".toml"), path
 
     def listed(self, wanted: str) -> tuple[str, ...]:
         """Return the full names of the kind `wanted`, else the names that `holding` finds.
@@ -279,7 +287,7 @@ class Catalogue:
         return merged
 
     def _paths(self, name: str) -> tuple[Path, ...]:
-        if not _NAME.fullmatch(name) or max(map(len, name.split("/"))) > _LONGEST:
+        if not _is_name(name):
             return ()
         paths = (directory / f"{name}.toml" for directory in self.directories)
         return tuple(path for path in paths if path.is_file())
@@ -300,6 +308,11 @@ class Catalogue:
 
 
 _RENTED: Final = "instance/"
+
+
+def _is_name(name: str) -> bool:
+    """Return True if a profile may have this name: letters, digits, - . _ + and folders."""
+    return _NAME.fullmatch(name) is not None and max(map(len, name.split("/"))) <= _LONGEST
 
 
 def _folded(name: str) -> str:
