@@ -2,5 +2,6 @@
 
 `attempts` simulates a run many times, from start to end; `forecast` does so for a predicted
 scenario and summarizes the results; `campaign` several jobs on one pool. The times of checkpoints
-are those of `pipeline.checkpoints`. Steps are not simulated here: their times come from a prediction.
+are those of `pipeline.checkpoints`. Steps are not simulated here: their times come from a
+prediction.
 """
