@@ -18,6 +18,7 @@ from simulator.reading.defaults import (
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.machines import (
+    client_of,
     cluster_of,
     group_notes,
     group_of,
@@ -220,6 +221,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
         copies=file.copies,
         parallelism=parallelism,
         same_chip_reference=sister_of(file.train, gpu, model, software.framework),
+        client=client_of(file.client, file.data, file.hardware),
     )
 
 
