@@ -3,7 +3,7 @@
 The copy to host RAM uses the device's own link. From there each process serializes its share, and
 the shares of a machine are written to the store together, over units that sample reads also use: an
 asynchronous write and these reads slow each other down, as in a fair queue. Predictions of a run
-and forecasts with failures use these times alike.
+and forecasts with failures both use these times.
 """
 
 from __future__ import annotations

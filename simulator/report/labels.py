@@ -189,7 +189,7 @@ _RATHER: Final = {
     (Rate.START, Grade.COMPUTED): "rough estimate",
     (Rate.STEP, Grade.COMPUTED): "effects not modeled",
     (Rate.CHECKPOINT, Grade.ASSUMED): "unknown writer: set train.checkpoint_process_rate",
-    (Rate.CHECKPOINT, Grade.CONNECTION): "unknown client: set train.checkpoint_process_rate",
+    (Rate.CHECKPOINT, Grade.UNKNOWN_STREAM): "unknown client: set train.checkpoint_process_rate",
     (Rate.LAUNCH, Grade.ASSUMED): "unknown: set train.sync_every_step or train.launch_time",
 }
 """Labels of pairs of rate and grade that replace the grade's label."""

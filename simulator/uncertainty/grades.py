@@ -428,7 +428,7 @@ def _of_checkpoints(scenario: Scenario, stated: Hardware) -> Grade | None:
     if job.train.states("checkpoint_process_rate"):
         return Grade.STATED
     far = scenario.cluster.trainers.storage.scope is Scope.OBJECT and given.to is Target.STORE
-    return Grade.CONNECTION if far else Grade.ASSUMED
+    return Grade.UNKNOWN_STREAM if far else Grade.ASSUMED
 
 
 _EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Hardware], Grade | None]], ...]] = (
