@@ -85,7 +85,7 @@ DEVICES: Final = "disk,memory,cpu,gpu"
 )
 @click.option(
     "--threads",
-    type=click.IntRange(min=1, max=1024),
+    type=click.IntRange(min=1, max=1000),
     default=16,
     show_default=True,
     metavar="N",

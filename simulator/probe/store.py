@@ -38,9 +38,9 @@ MAX_READ: Final = 256
 TIMEOUT: Final = 30.0
 """Time after which an HTTP request fails [s]."""
 LEAST_SHARE: Final = 0.2
-"""Share of a read beyond its first byte from which on the rate of a reader can be told."""
+"""Share of a read beyond its first byte from which on it shows the rate of a reader."""
 LEAST_WORK: Final = 0.05
-"""Share of the CPU time beyond that of requests from which on the work of a byte can be told."""
+"""Share of the CPU time beyond that of requests from which on it shows the work of a byte."""
 MOUNTS: Final = {
     "mountpoint-s3": "mountpoint",
     "goofys": "goofys",
