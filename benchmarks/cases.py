@@ -213,8 +213,8 @@ TRACES: Final = "kineto tb_plugin samples, 2021"
 ROWS: Final = (
     Row("C01", "step, s", figure(STEP, "C01-tr0"), "interval", (0.1513, 0.1758), "0.120", TRACES),
     Row(
-        "C01", "verdict", printed("simulate", "C01-tr0", words=("Loader-bound", "GPU-bound")),
-        "text", "Loader-bound", "GPU-bound", TRACES,
+        "C01", "verdict", printed("simulate", "C01-tr0", words=("the main process delivers", "GPU-bound")),
+        "text", "the main process delivers", "GPU-bound", TRACES,
     ),
     Row(
         "C01", "step with 4 workers, s", figure(STEP, "C01-tr0", *set_("input.workers=4")),

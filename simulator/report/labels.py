@@ -110,6 +110,7 @@ _GRADES: Final = {
     Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "all-gather of another framework",
     Grade.TABLES: "embedding all-to-all, not modeled",
+    Grade.COPIES: "copies in line with compute by default: set input.overlap_copies",
     Grade.CONNECTION: "throughput of one connection",
     Grade.SISTER: "measured on a card of the same chip",
     Grade.OTHER_CARD: "measured on a card of another chip",

@@ -90,6 +90,8 @@ class Grade(StrEnum):
     """Sharded parameters gathered over a network by a framework without such a measured run."""
     TABLES = "exchange of rows that is not counted"
     """All-to-all of embedding rows that are sharded over devices, which is not modelled."""
+    COPIES = "copies on the compute stream"
+    """Copies of pinned batches, which PyTorch does not overlap with compute by itself."""
     CONNECTION = "one connection's rate"
     """Rate of one request to an object store, in proportion to its share of a read."""
     SISTER = "measured on a sister card"

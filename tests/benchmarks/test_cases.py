@@ -8,11 +8,6 @@ from pathlib import Path
 CASES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "cases.py"))
 
 KNOWN_TO_FAIL = {
-    ("straggler", "samples/s of a disk of 550"),
-    ("overlap", "step with copies in line, s"),
-    ("C01", "GPUs wait without workers, %"),
-    ("C01", "step, s"),
-    ("C01", "verdict"),
     ("C02", "explanation of 655 ms"),
     ("C02", "step of 2 cards over 1"),
     ("C04", "images/s, 16 workers"),

@@ -63,6 +63,12 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         knobs=data_loading.prefetch_knob,
     ),
     Lever(
+        name="copies ahead",
+        keys=("input.pin_memory", "input.overlap_copies"),
+        applies=data_loading.copies_in_line,
+        changes=data_loading.copies_ahead,
+    ),
+    Lever(
         name="layout",
         keys=("data.layout", "data.shard_size", "data.access"),
         kind="access and shards",
@@ -368,7 +374,16 @@ class Resource(StrEnum):
 # The part of the list that each verb shows, in its order.
 
 NEXT_STEPS: Final = (
-    *("workers", "prefetch", "layout", "concurrent reads", "placement", "storage", "decoder"),
+    *(
+        "workers",
+        "prefetch",
+        "copies ahead",
+        "layout",
+        "concurrent reads",
+        "placement",
+        "storage",
+        "decoder",
+    ),
     *("helpers", "preparation beforehand", "precision", "software", "batch size"),
     *("recomputation", "sharding", "parallelism", "accelerators", "sharding with recomputation"),
     *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
