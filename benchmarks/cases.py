@@ -213,7 +213,8 @@ TRACES: Final = "kineto tb_plugin samples, 2021"
 ROWS: Final = (
     Row("C01", "step, s", figure(STEP, "C01-tr0"), "interval", (0.1513, 0.1758), "0.120", TRACES),
     Row(
-        "C01", "verdict", printed("simulate", "C01-tr0", words=("the main process delivers", "GPU-bound")),
+        "C01", "verdict",
+        printed("simulate", "C01-tr0", words=("the main process delivers", "GPU-bound")),
         "text", "the main process delivers", "GPU-bound", TRACES,
     ),
     Row(

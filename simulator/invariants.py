@@ -23,10 +23,11 @@ from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
 from simulator.pipeline.run_length import checkpoint_loads
-from simulator.pipeline.stages.base import PRODUCERS, Phase
+from simulator.pipeline.stages.base import PRODUCERS, Path, Phase, Resource
+from simulator.pipeline.topology import Location
 from simulator.results.metrics import JOB_METRICS, Metric
 from simulator.results.prediction import Prediction
-from simulator.units import SECOND, Seconds, show
+from simulator.units import BYTE, SECOND, Seconds, in_common, show
 
 ROUNDING: Final = 1e-7
 """Relative difference that rounding can cause."""
@@ -36,6 +37,9 @@ NORMAL_95: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 INFINITE: Final = frozenset({"break_even_epochs"})
 """Metrics that may be infinite: break-even of staging that never pays off."""
+
+REMOTE: Final = frozenset({Path.STORE_TO_HOST, Path.HOST_TO_STORE, Path.HOST_TO_TRAINER})
+"""Paths on which bytes of stores, checkpoints and remote workers reach or leave a machine."""
 
 Check: TypeAlias = Callable[[SimulationInput, Prediction], Iterator[str]]
 
@@ -201,6 +205,23 @@ def _overloaded(
     yield f"'{unit}' needs {_time(busy[unit])} for an epoch of {_time(time)}"
 
 
+def _stays_in_machine(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
+    """Yield what a single training machine sends to other machines without need."""
+    if in_common(prediction.scenario.cluster.trainers.count) > 1:
+        return
+    topology = inputs.topology
+    networks = {name for name, u in topology.units.items() if u.resource is Resource.NETWORK}
+    for phase, stages in inputs.demands.items():
+        asked = ((one.stage, demand) for one in stages for demand in one.demands)
+        for name, demand in asked:
+            if demand.path in REMOTE:
+                continue
+            way = topology.way(demand, Location(rank=0))
+            sent = float(demand.amount) * sum(float(use) for unit, use in way if unit in networks)
+            if sent > ROUNDING * float(demand.amount):
+                yield f"'{name}' ({phase}) sends {show(sent, BYTE)} over the network"
+
+
 def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
     """Compare the use of stores, links, networks and memory with the bytes of a step.
 
@@ -211,7 +232,7 @@ def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Itera
     timing, topology, lengths = prediction.timing, inputs.topology, inputs.lengths
     stages = inputs.demands[Phase.WARM if lengths.epochs > 1.0 else Phase.COLD]
     makers = {stage.group for stage in stages if stage.actor in PRODUCERS}
-    if timing.steady_steps == 0 or len(makers) > 1 or inputs.scenario.job.input.straggler:
+    if timing.steady_steps == 0 or len(makers) > 1:
         return
     step, batches = timing.step_time.mean, lengths.accumulation
     loads, beside = unit_loads(topology, stages), checkpoint_loads(inputs.scenario, topology)
@@ -333,6 +354,7 @@ INVARIANTS: Final = (
     Invariant("no step is longer than its epoch", _step_within_epoch),
     Invariant("the lower bound is at most the upper one", _bounds_in_order),
     Invariant("nothing carries more than its capacity", _within_capacity),
+    Invariant("the devices of one machine send nothing over the network", _stays_in_machine),
     Invariant("nothing is busy more than always", _busy_at_most_always),
     Invariant("what is carried is what a step reads and sends", _carries_its_bytes),
     Invariant("the parts of a step add up to it", _adds_up),

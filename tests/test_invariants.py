@@ -127,10 +127,30 @@ def test_a_law_sees_what_breaks_it(name: str) -> None:
 
 def test_every_law_has_a_case() -> None:
     """No invariant without a prediction that breaks it."""
-    bounds = {"the lower bound is at most the upper one"}
+    bounds = {
+        "the lower bound is at most the upper one",
+        "the devices of one machine send nothing over the network",
+    }
     assert {invariant for invariant, _ in BROKEN.values()} | bounds == {
         invariant.name for invariant in INVARIANTS
     }
+
+
+def test_exchange_that_leaves_a_single_machine_is_seen() -> None:
+    """Sixteen GPUs of a machine exchange over its links: half of it outward breaks the law."""
+    scenario = load_scenario("llama3-8b-fsdp")
+    inputs, prediction = simulation_input(scenario), predict(scenario, intervals=False)
+    leaving = {
+        phase: tuple(
+            replace(one, demands=tuple(replace(d, outward=0.5) for d in one.demands))
+            for one in stages
+        )
+        for phase, stages in inputs.demands.items()
+    }
+    name = "the devices of one machine send nothing over the network"
+    assert violations(inputs, prediction, INVARIANTS) == ()
+    found = violations(replace(inputs, demands=leaving), prediction, INVARIANTS)
+    assert name in {one.invariant for one in found}
 
 
 def test_bounds_that_cross_are_seen() -> None:

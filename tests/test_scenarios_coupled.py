@@ -85,7 +85,9 @@ def test_one_slow_client_delays_all_at_the_barrier() -> None:
     copied = 64 * 150.528e3 / (12.5e9 / 2)  # two GPUs below each uplink
     assert step(name, "input.straggler=[]") == pytest.approx(0.020 + copied, rel=TIGHT)
     found = answer(name).timing
-    assert found.split.other > 7 * found.split.data_stall
+    # Seven ranks wait for the one that waits for data, which copies alone and so twice as fast.
+    faster = copied / 2
+    assert found.split.other == pytest.approx(7 * (found.split.data_stall - faster / 8), rel=TIGHT)
 
 
 @pytest.mark.parametrize(
@@ -241,5 +243,5 @@ def test_inference_on_cores_and_on_a_gpu() -> None:
 def test_a_drive_in_front_of_an_object_store() -> None:
     """Between the hand figures for idle and for full cores; then what the device takes."""
     found = answer("nvme-cache-object-store").timing
-    assert 36.1 * MINUTE < found.first_epoch_time < 42.1 * MINUTE
+    assert 48.2 * MINUTE < found.first_epoch_time < 54.1 * MINUTE
     assert found.epoch_time == pytest.approx(0.151 * 10_010, rel=TIGHT)

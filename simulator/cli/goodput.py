@@ -16,6 +16,7 @@ from simulator.cli.options import (
     seed_option,
 )
 from simulator.cli.output import Exit, answer, progress_line
+from simulator.errors import PlanError
 
 if TYPE_CHECKING:
     from simulator.reading.long_run.campaign import Campaign
@@ -136,7 +137,11 @@ def _job(
         near = asked.folder / told.scenario
         name = str(near) if near.is_file() else told.scenario
         settings = tuple(told.settings)
-        prediction = predict(load_scenario(name, overrides=settings, profiles=profiles), seed=seed)
+        try:
+            scenario = load_scenario(name, overrides=settings, profiles=profiles)
+            prediction = predict(scenario, seed=seed)
+        except PlanError as error:
+            raise asked.refuse_scenario(number, error) from error
         own = sum(group.count for group in prediction.scenario.cluster.groups)
         machines = told.machines or own
         rent = prediction.cost.per_second

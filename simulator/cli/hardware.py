@@ -12,7 +12,7 @@ import click
 
 from simulator.cli.import_ import file_argument
 from simulator.cli.options import complete_profiles, file_option, format_option, profiles_option
-from simulator.cli.output import answer, emit, today, write_files
+from simulator.cli.output import answer, complain, emit, today, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -37,11 +37,15 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     KIND is gpu, cpu, link, storage, node or instance, the beginning of a name or text in it, such
     as instance/aws or h100, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
+    from simulator.reading.hardware.catalogue import KINDS
     from simulator.report.hardware import list_document
 
     catalogue = _catalogue(profiles)
     things = [catalogue.load(name) for name in catalogue.listed(kind)]
     answer(list_document(things), form)
+    hint = "name it with letters, digits, '-', '.', '_' and '+'"
+    for known in KINDS if kind not in KINDS else (kind,):
+        complain(*(f"warning: {path} is left out: {hint}" for path in catalogue.misnamed(known)))
 
 
 @hardware.command()

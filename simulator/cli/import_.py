@@ -307,19 +307,33 @@ def _check_extended(name: str, output: Path | None) -> None:
 @click.option(
     "--scope",
     type=Named(("local", "volume", "network", "object")),
-    default="local",
-    show_default=True,
-    help="How the store is reached, which fio doesn't say.",
+    help="How the store is reached, which fio doesn't say; by default as --over, or local.",
 )
-def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
+@click.option(
+    "--over", metavar="STORE", help="The store that was measured: keep its other figures."
+)
+@profiles_option
+def fio(
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    scope: str | None,
+    over: str | None,
+    profiles: tuple[Path, ...],
+) -> None:
     """Read the JSON of fio runs into a storage profile.
 
-    FILE is what ``fio --output-format=json`` prints; several files make one profile.
+    FILE is what ``fio --output-format=json`` prints; several files make one profile. Runs that only
+    write need --over, as a profile has a read rate.
     """
     from simulator.importers import fio as importer
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.schema.storage import Scope
 
-    deliver(importer.read(files, Scope(scope)), output, origin=", ".join(map(str, files)))
+    store = None if over is None else Catalogue.default(profiles).storage(over)
+    reached = Scope(scope) if scope else Scope.LOCAL if store is None else store.scope
+    found = importer.read(files, reached, store)
+    deliver(found, output, origin=", ".join(map(str, files)))
 
 
 @click.command("nccl-tests")

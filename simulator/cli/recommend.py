@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -93,6 +94,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         how = made(seed, *(as_typed(subject) for subject in subjects))
         write_file(html, as_page(answers, launches, best, how), "--html")
     answer(document(study.found, as_typed(first)), form)
+    if isinstance(study.found, Sequence) and any(each.from_store for each in study.found):
+        complain("all predictions were in the store; --no-resume makes them again")
     if price_age is not None:
         warn_of_old(study.prices(), price_age)
     if form in {"csv", "markdown"}:

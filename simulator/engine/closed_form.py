@@ -129,7 +129,7 @@ def estimate(scenario: Scenario) -> Estimate:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)
     job, price = scenario.job, machines_price(scenario)
-    step = _step(scenario)
+    step = device_bound(scenario)
     samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
     return Estimate(
         step_time=step,
@@ -139,8 +139,13 @@ def estimate(scenario: Scenario) -> Estimate:
     )
 
 
-def _step(scenario: Scenario) -> Seconds:
-    """Return the step time of a device whose links nothing else uses [s]."""
+def device_bound(scenario: Scenario) -> Seconds:
+    """Return the step time of a device that never waits for data, on links for itself [s].
+
+    It counts the exchange that the backward pass does not hide; 0 without an accelerator.
+    """
+    if device_time(scenario) is None or scenario.cluster.trainers.host.gpu is None:
+        return 0.0
     stages = ask(_ON_DEVICE, scenario, Phase.WARM)
     step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
     return float(step.of(scenario.job.train.accumulation))

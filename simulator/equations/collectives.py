@@ -44,27 +44,33 @@ def shard_bytes(size: Bytes | Real, ranks: Real) -> Bytes | Real:
     return (ranks - 1.0) / ranks * size
 
 
-def exchanged_bytes(
+def exchanged_bytes(  # noqa: PLR0913 - one per kind of communication
+    *,
     layers: Real,
     tensor: Bytes | Real,
+    context: Bytes | Real,
     experts: Bytes | Real,
     parameters: Bytes | Real,
+    tables: Bytes | Real,
     sends: Bytes | Real,
 ) -> Bytes | Real:
     """Return the bytes that a device sends for one micro-batch of a sharded model.
 
-    ``layers * (tensor + experts + parameters) + sends``. `tensor` (all-reduces of tensor
-    parallelism), `experts` (dispatch and combine) and `parameters` (gathers of sharded parameters,
-    scatters of their gradients) are of one of the stage's `layers`; `sends` are activations and
-    gradients to other stages.
+    ``layers * (tensor + context + experts + parameters) + tables + sends``. `tensor` (all-reduces
+    of tensor parallelism), `context` (keys, values and their gradients between context-parallel
+    ranks), `experts` (dispatch and combine) and `parameters` (gathers of sharded parameters,
+    scatters of their gradients) are of one of the stage's `layers`; `tables` are the same for
+    sharded embedding and head, `sends` are activations and gradients to other stages.
 
     Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM", 2021, section 3, https://arxiv.org/abs/2104.04473
+    Megatron-LM", 2021, section 3, https://arxiv.org/abs/2104.04473; Liu et al., "Ring Attention
+    with Blockwise Transformers for Near-Infinite Context", 2023, https://arxiv.org/abs/2310.01889
 
-    >>> exchanged_bytes(32.0, 100e6, 0.0, 50e6, 10e6)
+    >>> each = dict(tensor=100e6, context=0.0, experts=0.0, parameters=50e6)
+    >>> exchanged_bytes(layers=32.0, **each, tables=0.0, sends=10e6)
     4810000000.0
     """
-    return layers * (tensor + experts + parameters) + sends
+    return layers * (tensor + context + experts + parameters) + tables + sends
 
 
 def part_meanwhile(

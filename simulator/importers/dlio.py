@@ -1,15 +1,17 @@
-"""DLIO workloads (MLPerf Storage) as scenarios: emulated accelerators that wait for data.
+"""DLIO workloads (MLPerf Storage) as scenarios: accelerators that wait for data, or checkpoints.
 
 Keys and defaults: argonne-lcf/dlio_benchmark, ``utils/config.py`` (2.0.0 of PyPI, as old
 as v1.0, and the branch mlperf_storage_v2.0). Loader rules: ``data_loader/torch_data_loader.py``
 and ``reader/tf_reader.py``; each rank is one process that reads, waits for `computation_time` and
-meets the others at a barrier.
+meets the others at a barrier. A workload that only writes checkpoints states a transformer, how it
+is spread and how many checkpoints are written (the same branch, ``checkpointing``; the MLPerf
+Storage rules, section 2.2).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
@@ -43,6 +45,17 @@ _LOADERS: Final = {
     "native_dali": "dali",
     "dali": "dali",
 }
+_SHARDING: Final = ("none", "optimizer", "gradients", "parameters")
+"""Values of ``parallelism.sharding``, by ZeRO stage."""
+_NUMBERS: Final = {
+    "fp16": "fp16",
+    "float16": "fp16",
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "fp32": "fp32",
+    "float32": "fp32",
+}
+_DEFAULT_CHECKPOINTS: Final = 10
 _MAX_FILES: Final = 5e12
 _MAX_COUNT: Final = 5e6
 """Upper bounds of the number of files and samples, and of other counts."""
@@ -83,14 +96,15 @@ class Workload:
 
 def workload(top: Entry, path: Path) -> Workload:
     """Convert the content of a workload file; problems are added to ``top.problems``."""
-    inner = top.get("workload")
-    entry = inner if inner is not None and inner.is_mapping() else top
-    if not entry.is_mapping() or not any(entry.get(name) for name in SECTIONS):
-        fail(str(path), f"is not {WANTED}", hint=f"it should hold {', '.join(SECTIONS)}")
+    entry = _inner(top)
     workflow, dataset, train = (_section(entry, name) for name in ("workflow", "dataset", "train"))
     reader = _section(entry, "reader" if entry.get("data_reader") is None else "data_reader")
     if not workflow.flag("train", default=True):
-        fail(str(path), "doesn't train (workflow.train is false)", hint="nothing reads data")
+        fail(
+            str(path),
+            "doesn't train (workflow.train is false)",
+            hint="nothing reads data or writes checkpoints",
+        )
     model = entry.get("model")
     named = model.text_at("name") if model and model.is_mapping() else entry.text_at("model")
     files = dataset.number("num_files_train", _DEFAULT_FILES, least=1.0, most=_MAX_FILES)
@@ -134,6 +148,15 @@ def workload(top: Entry, path: Path) -> Workload:
     return replace(found, warnings=tuple(warnings))
 
 
+def _inner(top: Entry) -> Entry:
+    """Return the workload of a file, which the configuration of a run nests under ``workload``."""
+    inner = top.get("workload")
+    entry = inner if inner is not None and inner.is_mapping() else top
+    if not entry.is_mapping() or not any(entry.get(name) for name in SECTIONS):
+        fail(top.origin, f"is not {WANTED}", hint=f"it should hold {', '.join(SECTIONS)}")
+    return entry
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
     """A section of the workload file, possibly empty; `assumed` lists keys left at defaults."""
@@ -160,6 +183,12 @@ class _Section:
             self.assumed.append(f"{self.entry.path[-1]}.{key} = {default}")
         value = None if found is None else found.whole(least, most)
         return default if value is None else value
+
+    def needed(self, key: str) -> int:
+        """Return the integer under `key`; report a problem and return 1 if there is none."""
+        found = self.entry.need(key)
+        value = None if found is None else found.whole(1.0, _MAX_COUNT)
+        return value or 1
 
     def optional(self, keys: str, *, most: float = math.inf) -> float | None:
         """Return the number under the first of `keys` that is present; else None."""
@@ -258,17 +287,23 @@ def read(
         If the file is not a workload, the workload doesn't train, or values are impossible.
     """
     top = Entry(read_yaml(path, WANTED), str(path))
-    found = workload(top, path)
-    refuse(top.problems)
-    warnings = list(found.warnings)
     place: dict[str, object] = {}
     if machine:
         place["machine"] = quote(machine)
         place |= {"count": hosts} if hosts > 1 else {}
         place |= {"storage": quote(storage)} if storage else {}
+    entry = _inner(top)
+    workflow = _section(entry, "workflow")
+    if not workflow.flag("train", default=True) and workflow.flag("checkpoint", default=False):
+        place |= {"gpus": accelerators} if machine and accelerators else {}
+        return _checkpoints(entry, path, place, (accelerators or 1) * hosts)
+    found = workload(top, path)
+    refuse(top.problems)
+    warnings = list(found.warnings)
+    if machine:
         place["emulated"] = accelerators or 1
     else:
-        warnings.append("no --machine: the scenario has no [hardware] yet")
+        warnings.append(_NO_MACHINE)
     time = quantity(found.compute, units.SECOND)
     step_times = f"[{{ batch_size = {found.batch}, time = {time} }}]"
     sections: dict[str, dict[str, object]] = {
@@ -280,7 +315,15 @@ def read(
         "model": {"step_times": step_times},
         "train": {"batch_size": found.batch, "epochs": f"{found.epochs:g}"},
     }
-    summary = _summary(found)
+    return _scenario(path, sections, _summary(found), warnings)
+
+
+def _scenario(
+    path: Path,
+    sections: Mapping[str, Mapping[str, object]],
+    summary: tuple[str, ...],
+    warnings: Sequence[str],
+) -> Fragment:
     head = comment("\n".join([f"From {path.name} (DLIO workload, {changed(path)}).", *summary]))
     tables = [
         "\n".join([*([f"[{name}]"] if name else []), *(f"{k} = {v}" for k, v in keys.items())])
@@ -293,6 +336,87 @@ def read(
         summary=summary,
         warnings=tuple(warnings),
     )
+
+
+_NO_MACHINE: Final = "no --machine: the scenario has no [hardware] yet"
+_STEP_IS_CHECKPOINT: Final = (
+    "the model computes one token a step, so that a step is its checkpoint; DLIO computes nothing"
+)
+
+
+_SAVED: Final = (
+    "DLIO writes 14 bytes a parameter (16-bit weights, fp32 weights and two moments); a checkpoint "
+    "here has 12, without the 16-bit weights"
+)
+
+
+def _checkpoints(entry: Entry, path: Path, place: Mapping[str, object], ranks: int) -> Fragment:
+    """Convert a workload that only writes checkpoints to a scenario with one in each step."""
+    model, checkpoint = _section(entry, "model"), _section(entry, "checkpoint")
+    if model.entry.get("transformer") is None:
+        fail(
+            str(path),
+            "writes checkpoints of a model without model.transformer",
+            hint="only checkpoints of transformers given by their shape are read",
+        )
+    spread, stack = _section(model.entry, "parallelism"), _section(model.entry, "transformer")
+    shape = {
+        "layers": model.needed("num_layers"),
+        "hidden": stack.needed("hidden_size"),
+        "heads": stack.needed("num_attention_heads"),
+        "kv_heads": stack.count("num_kv_heads", 0, least=0.0)
+        or stack.needed("num_attention_heads"),
+        "ffn": stack.needed("ffn_hidden_size"),
+        "vocabulary": stack.needed("vocab_size"),
+        "sequence": 1,
+    }
+    tensor, pipeline = (spread.count(key, 1, most=1e5) for key in ("tensor", "pipeline"))
+    stage = spread.count("zero_stage", 0, least=0.0, most=3.0)
+    kind = model.text("model_datatype", "fp16").lower()
+    if kind not in _NUMBERS:
+        model.entry.fault("has an unknown 'model_datatype'", found=kind, hint=", ".join(_NUMBERS))
+    masters = model.text("optimizer_datatype", "fp32").lower() in {"fp32", "float32"}
+    masters = masters and _NUMBERS.get(kind) != "fp32"
+    written = checkpoint.count("num_checkpoints_write", _DEFAULT_CHECKPOINTS)
+    read_back = checkpoint.number("num_checkpoints_read", 0.0)
+    refuse(entry.problems)
+    parallelism = {
+        key: size for key, size in (("tensor", tensor), ("pipeline", pipeline)) if size > 1
+    }
+    sharding = {"sharding": quote(_SHARDING[stage])} if stage else {}
+    sections: dict[str, Mapping[str, object]] = {
+        "": {"schema": 1, "name": quote(model.text("name", path.stem))},
+        "hardware": place,
+        "data": {
+            "samples": written * max(1, ranks // (tensor * pipeline)),
+            "bytes_per_sample": '"1 B"',
+            "cache": '"preloaded"',
+        },
+        "input": {"workers": 1, "decode": '"0 s"', "output_bytes_per_sample": '"1 B"'},
+        "model": {"family": '"llama"'},
+        "model.shape": shape,
+        "parallelism": parallelism | sharding,
+        "train": {
+            "batch_size": 1,
+            "precision": quote(_NUMBERS[kind]),
+            "optimizer": '"adam"',
+            **({"mixed_precision": "true"} if masters else {}),
+            "checkpoint_every_steps": 1,
+        },
+    }
+    spread_over = f"tensor {tensor}, pipeline {pipeline}, ZeRO stage {stage}"
+    summary = (
+        f"{model.text('name', path.stem)}: {shape['layers']} layers of width {shape['hidden']}",
+        f"{written} checkpoints are written, {spread_over}",
+    )
+    warnings = [
+        _STEP_IS_CHECKPOINT,
+        *([_SAVED] if masters else []),
+        *([] if place else [_NO_MACHINE]),
+    ]
+    if read_back:
+        warnings.append(f"{read_back:g} checkpoints are read back in DLIO: plan goodput loads them")
+    return _scenario(path, sections, summary, warnings)
 
 
 def _data(found: Workload) -> dict[str, object]:

@@ -31,7 +31,7 @@ from simulator.reading.hardware.profile_text import (
 )
 from simulator.reading.reading import fail
 from simulator.records import dataclass
-from simulator.schema.storage import Scope
+from simulator.schema.storage import Scope, Storage
 from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 WANTED: Final = "the JSON of fio (--output-format=json)"
@@ -105,7 +105,9 @@ class Run:
         return said if self.direct else f"{said}, through the page cache"
 
 
-def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
+def read(
+    paths: Sequence[Path], scope: Scope = Scope.LOCAL, over: Storage | None = None
+) -> Fragment:
     """Return a storage profile from the JSON of one or more fio runs.
 
     Parameters
@@ -114,6 +116,8 @@ def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
         Files of ``fio --output-format=json``; text around the JSON is skipped.
     scope : Scope
         Connection of the store (local or network), which fio doesn't report.
+    over : Storage, optional
+        Profile of the measured store, for its figures that no run measured.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
     problems: list[Problem] = []
     runs = [run for path in paths for run in _runs(path, problems)]
     refuse(problems)
-    return _profile(runs, scope, ", ".join(path.name for path in paths))
+    return _profile(runs, scope, ", ".join(path.name for path in paths), over)
 
 
 def _runs(path: Path, problems: list[Problem]) -> list[Run]:
@@ -344,13 +348,15 @@ def _merged(runs: Iterable[Run]) -> Iterator[Run]:
         )
 
 
-def _profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
-    """Return a storage profile of measured runs.
+def _profile(
+    runs: Sequence[Run], scope: Scope, files: str, over: Storage | None = None
+) -> Fragment:
+    """Return a storage profile of measured runs, with other figures of the store `over`.
 
     Raises
     ------
     InputError
-        If no run is a pure read.
+        If no run is a pure read, and no store is given.
     """
     used = [run for run in runs if run.pure]
     reads = [run for run in used if run.direction == "read"]
@@ -364,11 +370,16 @@ def _profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
         _latency("write_latency", writes),
     )
     lines = [line for line in found if line is not None]
-    if not any(line.key == "achievable_read_bandwidth" for line in lines):
+    if not lines:
+        message = "holds no run that only reads or only writes"
+        raise InputError((Problem(origin=files, message=message, hint=_READ_RUN),))
+    if over is None and not any(line.key == "achievable_read_bandwidth" for line in lines):
         message = "holds no run that only reads, so there is no read rate"
-        hint = "run fio with --rw=read --bs=1m"
+        hint = f"{_READ_RUN}, or name the store with --over to keep its read rate"
         raise InputError((Problem(origin=files, message=message, hint=hint),))
     first = lines[0]
+    if over is not None:
+        lines += _kept(over, {line.key for line in lines})
     head = comment(f"Measured with {first.source.partition(':')[0]}: {files}.")
     body: list[Line | str] = [f"scope = {quote(str(scope))}", "", *lines]
     return Fragment(
@@ -377,6 +388,36 @@ def _profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
         summary=tuple(_told(run) for run in runs),
         warnings=tuple(dict.fromkeys(_warnings(runs, lines))),
     )
+
+
+_READ_RUN: Final = "run fio with --rw=read --bs=1m"
+_KEPT: Final = {
+    "read_bandwidth": units.BYTE_PER_SECOND,
+    "achievable_read_bandwidth": units.BYTE_PER_SECOND,
+    "read_operations": units.PER_SECOND,
+    "read_latency": units.SECOND,
+    "write_bandwidth": units.BYTE_PER_SECOND,
+    "write_operations": units.PER_SECOND,
+    "write_latency": units.SECOND,
+}
+"""Figures of a store that are kept where no run measured them."""
+
+
+def _kept(over: Storage, measured: set[str]) -> Iterator[Line]:
+    """Yield the figures of a store that are not `measured`, with their own sources."""
+    for key, unit in _KEPT.items():
+        source, value = over.sources.get(key), getattr(over, key)
+        reads = key == "read_bandwidth" and "achievable_read_bandwidth" in measured
+        if key in measured or reads or source is None or not value:
+            continue
+        yield Line(
+            key=key,
+            value=quantity(value, unit),
+            source=source.reference,
+            date=source.date,
+            verified=source.verified,
+            note=source.note,
+        )
 
 
 def _told(run: Run) -> str:
@@ -442,11 +483,11 @@ def _warnings(runs: Sequence[Run], lines: Sequence[Line]) -> Iterator[str]:
         if together:
             others = ", ".join(sorted(together))
             yield f"{run.name}: ran together with {others}; each had only a share"
-    large = any(run.direction == "read" and run.size >= LARGE for run in runs)
-    if not large:
+    reads = [run for run in runs if run.direction == "read"]
+    if reads and not any(run.size >= LARGE for run in reads):
         yield f"no reads of {binary_size(LARGE)} or more: the bandwidth is that of small requests"
     small = [run for run in runs if run.random and run.size <= SMALL and run.open > 1]
-    if "read_operations" in keys and max(run.open for run in small) < MIN_BUSY_DEPTH:
+    if "read_operations" in keys and small and max(run.open for run in small) < MIN_BUSY_DEPTH:
         few = f"fewer than {MIN_BUSY_DEPTH} small requests were open"
         yield f"{few}: the store may answer more a second"
     if "read_operations" not in keys:

@@ -1,26 +1,54 @@
 """Communication of a sharded model: bytes that a device puts on links, and their times.
 
+Devices are numbered as in Megatron-Core [1]_ and torchtitan [2]_: tensor-parallel ranks are
+neighbours, then come context-parallel ranks, replicas and pipeline stages. The members of a group
+are thus a fixed `stride` of devices apart, and a group that fits into a machine never leaves it.
+
 A collective over several machines passes each byte on inside of them and sends a machine's part
 between them, so that both together are what a ring over all its ranks sends. Inside a machine
 collectives take the measured times of NCCL (`collectives`), at a share of its rate and with the
 framework's overhead added to each; between machines they are rings and trees at shares of the
 network's rate.
+
+Context-parallel ranks exchange keys and values. In a ring [3]_ each rank sends its chunk on to the
+next one while attention computes on the last chunk received; the backward pass also sends the
+gradients of keys and values around. In an all-gather [4]_ attention begins on the rank's own chunk
+while the others arrive; gradients go around a ring in fp32, and back to the rank that owns them.
+
+References
+----------
+.. [1] NVIDIA/Megatron-LM megatron/core/parallel_state.py, initialize_model_parallel (order
+       "tp-cp-ep-dp-pp"), read in megatron-core 0.16.1 on PyPI, 2026-11-27.
+.. [2] pytorch/torchtitan torchtitan/distributed/parallel_dims.py and fsdp.py
+       (apply_fsdp_to_decoder), read in torchtitan 0.3.0 on PyPI, 2026-11-27.
+.. [3] NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py, cp_comm_type, whose
+       default is "p2p" (megatron/core/extensions/transformer_engine.py), read in megatron-core
+       0.16.1; Liu et al., "Ring Attention with Blockwise Transformers for Near-Infinite Context",
+       https://arxiv.org/abs/2310.01889
+.. [4] pytorch torch/distributed/tensor/experimental/_context_parallel/_attention.py
+       (_AllGatherRotater and _templated_ring_attention_backward, whose gradients are fp32), read in
+       torch 2.11.0 on PyPI, 2026-11-27.
+.. [5] Oneflow-Inc/DLPerf reports/GPT/dlperf_gpt_test_report_210512.md @c89430ba, 2021-05.
 """
 
 from __future__ import annotations
 
 from simulator.equations.collectives import distinct_places, ring_wire_bytes, shard_bytes
+from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.pipeline import slowest_stage
 from simulator.physics.collectives import EFFICIENCY, HOP, all_reduce_latency, ring_latency
 from simulator.physics.parameters import (
-    between_copies,
     expert_copies,
+    expert_holders,
+    keys_and_values,
     layer_parameters,
     learned_parameters,
     learned_table,
     shared_part,
     sharers,
     stage_layers,
+    table_parameters,
+    tables_held,
     tokens,
 )
 from simulator.physics.transformer import TransformerStep
@@ -69,24 +97,27 @@ class SentBytes:
 class Traffic:
     """Bytes that a device of the stage with most layers sends, per micro-batch and per step.
 
-    `tensor`, `experts` and `parameters` (all-gathers of sharded parameters and reduce-scatters of
-    their gradients) are those of one of its `layers`; `sends` are the activations between stages,
-    for all its chunks. `gradients` are sent once a step: gradient reductions, and gathers of
-    updated parameters.
+    `tensor`, `context` (keys, values and their gradients), `experts` and `parameters` (all-gathers
+    of sharded parameters and reduce-scatters of their gradients) are those of one of its `layers`;
+    `tables` are all-gathers and reduce-scatters of sharded embedding tables, of the first stage in
+    a pipeline; `sends` are the activations between stages, for all its chunks. `gradients` are sent
+    once a step: gradient reductions, and gathers of updated parameters.
     """
 
     layers: Real
     tensor: SentBytes
+    context: SentBytes
     experts: SentBytes
     parameters: SentBytes
+    tables: SentBytes
     sends: SentBytes
     gradients: SentBytes
 
     @property
     def micro_batch(self) -> SentBytes:
         """Bytes sent for one micro-batch."""
-        layer = self.tensor + self.experts + self.parameters
-        return layer.times(self.layers) + self.sends
+        layer = self.tensor + self.context + self.experts + self.parameters
+        return layer.times(self.layers) + self.tables + self.sends
 
 
 def traffic(step: TransformerStep) -> Traffic:
@@ -95,8 +126,10 @@ def traffic(step: TransformerStep) -> Traffic:
     return Traffic(
         layers=layers,
         tensor=_tensor_traffic(step),
+        context=_context_traffic(step),
         experts=_expert_traffic(step) if anywhere(step.shape.experts > 0) else SentBytes(),
         parameters=_parameter_traffic(step),
+        tables=_table_traffic(step),
         sends=_send_traffic(step),
         gradients=_gradient_traffic(step, layers),
     )
@@ -130,24 +163,26 @@ def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> SentBytes
 
 
 def all_gather_bytes(
-    size: Bytes | Real, ranks: Real, step: TransformerStep, *, apart: Real = 1.0
+    size: Bytes | Real, ranks: Real, step: TransformerStep, *, stride: Real | None = None
 ) -> SentBytes:
     """Return the bytes that each rank sends in an all-gather or reduce-scatter of `size` bytes.
 
-    It is over data-parallel ranks; neighbours in the group are `apart` replicas apart.
+    Parameters are those of `placed`.
     """
-    local, machines = placed(ranks, step, apart=apart)
+    local, machines = placed(ranks, step, stride=stride)
     sent = SentBytes(shard_bytes(size, local), shard_bytes(size, machines) / local)
     return sent.times(where(ranks > 1, 1.0, 0.0))
 
 
-def placed(ranks: Real, step: TransformerStep, *, apart: Real = 1.0) -> tuple[Real, Real]:
-    """Return the ranks of a data-parallel group on one machine, and the machines it spans.
+def placed(ranks: Real, step: TransformerStep, *, stride: Real | None = None) -> tuple[Real, Real]:
+    """Return the ranks of a group on one machine, and the number of machines that it spans.
 
-    Neighbours in the group are `apart` replicas apart.
+    Neighbours in the group are `stride` devices apart, by default those of one tensor-parallel
+    group: then the group has the same part of the model, for other tokens.
     """
-    inner = at_most(step.layout.tensor * step.layout.context * apart, step.layout.domain)
-    local = at_most(at_least(step.layout.domain / inner, 1.0), ranks)
+    domain, apart = step.layout.domain, step.layout.tensor if stride is None else stride
+    on_machine = at_most(at_least(domain / apart, 1.0), ranks)
+    local = where((ranks - 1.0) * apart < domain, ranks, on_machine)
     return local, ranks / local
 
 
@@ -158,12 +193,49 @@ def _tensor_traffic(step: TransformerStep) -> SentBytes:
     return once.times(forward + backward)
 
 
+def _context_traffic(step: TransformerStep) -> SentBytes:
+    """Return the bytes of keys, values and their gradients that a layer exchanges in both passes.
+
+    Attention that the backward pass repeats receives keys and values once more.
+    """
+    if not anywhere(step.layout.context > 1):
+        return SentBytes()
+    own, ranks = keys_and_values(step), step.layout.context
+    again = step.work.recomputation.layers * step.work.recomputation.attention
+    chunks = (ranks - 1.0) * own
+    ring = _ring_bytes(chunks * (3.0 + again), step)
+    gathered = all_gather_bytes(ranks * own, ranks, step).times(2.0 + again)
+    back = _ring_bytes(ranks * _key_gradients(step), step)
+    gathers = step.layout.gathered_context > 0
+    inside = where(gathers, gathered.inside + back.inside, ring.inside)
+    outside = where(gathers, gathered.outside + back.outside, ring.outside)
+    return SentBytes(inside, outside).times(where(ranks > 1, 1.0, 0.0))
+
+
+def _ring_bytes(sent: Bytes | Real, step: TransformerStep) -> SentBytes:
+    """Return the bytes that each context-parallel rank sends to the next one, averaged over ranks.
+
+    On each of several machines only the last of its ranks sends to another machine.
+    """
+    local, machines = placed(step.layout.context, step)
+    leaves = where(machines > 1, 1.0 / local, 0.0)
+    return SentBytes(sent * (1.0 - leaves), sent * leaves)
+
+
+def _key_gradients(step: TransformerStep) -> Bytes | Real:
+    return keys_and_values(step) / step.work.element * FULL_PRECISION
+
+
 def _expert_traffic(step: TransformerStep) -> SentBytes:
-    """Return the bytes of expert dispatch and combine in both passes, averaged over layers."""
+    """Return the bytes of expert dispatch and combine in both passes, averaged over layers.
+
+    Devices that divide an expert gather the dispatched tokens, and scatter the sums of the results.
+    """
     size = tokens(step) / step.layout.tensor * step.work.element * step.shape.hidden
-    return all_to_all_bytes(size, step).times(
-        4.0 * step.shape.routed * where(step.layout.expert > 1, 1.0, 0.0)
-    )
+    sent = all_to_all_bytes(size, step).times(where(step.layout.expert > 1, 1.0, 0.0))
+    divided = step.layout.expert_tensor
+    gathered = all_gather_bytes(divided * size * step.shape.top_k, divided, step, stride=1.0)
+    return (sent + gathered).times(4.0 * step.shape.routed)
 
 
 def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
@@ -173,8 +245,7 @@ def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
     for each rank inside the machine and for each other machine.
     """
     ranks, choices, once = step.layout.expert, step.shape.top_k, step.layout.deduplicated > 0
-    local = at_most(ranks, step.layout.domain)
-    machines = ranks / local
+    local, machines = placed(ranks, step, stride=step.layout.expert_tensor)
     near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
     far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
     return SentBytes(size * near / machines, size * far)
@@ -187,14 +258,41 @@ def _parameter_traffic(step: TransformerStep) -> SentBytes:
         return SentBytes()
     held, shared = layer_parameters(step)
     learned, of_all = learned_parameters(step)
-    ranks = at_most(layout.replicas, layout.shard_group)
     gathered, scattered = step.work.gather_bytes * (1.0 + layout.again), step.work.gradient_bytes
-    sent = all_gather_bytes(shared * gathered + of_all * scattered, ranks, step)
+    sent = all_gather_bytes(shared * gathered + of_all * scattered, sharers(step), step)
     if anywhere(step.shape.experts > 0):
         size = (held - shared) * gathered + (learned - of_all) * scattered
-        expert_bytes = all_gather_bytes(size, expert_copies(step), step, apart=between_copies(step))
+        expert_bytes = all_gather_bytes(
+            size, expert_copies(step), step, stride=expert_holders(step)
+        )
         sent = sent + expert_bytes.times(where(step.shape.experts > 0, 1.0, 0.0))
     return sent.times(where(layout.sharded > 0, 1.0, 0.0))
+
+
+def _table_traffic(step: TransformerStep) -> SentBytes:
+    """Return the bytes of all-gathers and reduce-scatters of the tables of the first stage."""
+    if not anywhere(step.layout.sharded > 0):
+        return SentBytes()
+    head = tables_held(step) - 1.0
+    size = gathered_table(step) * (embedding_gathers(step) + head)
+    size = size + learned_table(step) * step.work.gradient_bytes * (1.0 + head)
+    sent = all_gather_bytes(size, sharers(step), step)
+    return sent.times(where(step.layout.sharded > 0, 1.0, 0.0))
+
+
+def gathered_table(step: TransformerStep) -> Bytes | Real:
+    """Return the size of an embedding table as gathered: in 16 bit or more [B]."""
+    return table_parameters(step) * at_least(step.work.gather_bytes, step.work.element)
+
+
+def embedding_gathers(step: TransformerStep) -> Real:
+    """Return how often a micro-batch gathers a sharded embedding table [2]_.
+
+    The backward pass gathers it again as it does layers. A head is gathered once, since its
+    backward pass follows its forward pass, and so is a table that is embedding and head.
+    """
+    both = (step.layout.pipeline == 1) & (step.shape.tied > 0)
+    return where(both, 1.0, 1.0 + step.layout.again)
 
 
 def _send_traffic(step: TransformerStep) -> SentBytes:
@@ -225,8 +323,8 @@ class GradientReduction:
     """A reduction of gradients, once a step, over ranks that have copies of the same parameters.
 
     `there` are the bytes of the gradients, `back` those of the updated parameters. Neighbours among
-    the `ranks` are `apart` replicas apart. `scattered` is 1 if each rank receives a part of the sum
-    (reduce- scatter), 0 if all receive the whole sum (all-reduce). `gathered` is 1 if each rank
+    the `ranks` are `stride` devices apart. `scattered` is 1 if each rank receives a part of the sum
+    (reduce-scatter), 0 if all receive the whole sum (all-reduce). `gathered` is 1 if each rank
     updates a part and all-gathers the parameters. `share` is 0 if the layout has no such reduction,
     else 1.
     """
@@ -234,7 +332,7 @@ class GradientReduction:
     there: Bytes | Real
     back: Bytes | Real
     ranks: Real
-    apart: Real
+    stride: Real
     scattered: Real
     gathered: Real
     share: Real
@@ -251,15 +349,15 @@ def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientRe
 
     The reduction of a tied embedding is separate (`tied_bytes`).
     """
-    layout, table = step.layout, learned_table(step)
+    layout, tables = step.layout, learned_table(step) * tables_held(step)
     held, shared = learned_parameters(step)
     whole = where(layout.sharded > 0, 0.0, 1.0)
-    of_all, of_experts = shared * layers + table, (held - shared) * layers
-    reductions = [_gradient_reduction(step, of_all, sharers(step), 1.0, whole)]
+    of_all, of_experts = shared * layers + tables, (held - shared) * layers
+    reductions = [_gradient_reduction(step, of_all, sharers(step), layout.tensor, whole)]
     if anywhere(step.shape.experts > 0):
         routed = where(step.shape.experts > 0, whole, 0.0)
         reductions.append(
-            _gradient_reduction(step, of_experts, expert_copies(step), between_copies(step), routed)
+            _gradient_reduction(step, of_experts, expert_copies(step), expert_holders(step), routed)
         )
     group = at_most(layout.replicas, layout.shard_group)
     shard_bytes_held = shared_part(step, of_all, of_experts) * step.work.gradient_bytes
@@ -267,7 +365,7 @@ def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientRe
         there=shard_bytes_held,
         back=shard_bytes_held,
         ranks=layout.replicas / group,
-        apart=group,
+        stride=layout.tensor * layout.context * group,
         scattered=0.0,
         gathered=0.0,
         share=1.0,
@@ -276,14 +374,14 @@ def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientRe
 
 
 def _gradient_reduction(
-    step: TransformerStep, parameters: Real, ranks: Real, apart: Real, share: Real
+    step: TransformerStep, parameters: Real, ranks: Real, stride: Real, share: Real
 ) -> GradientReduction:
     parts = step.layout.sharded_optimizer
     return GradientReduction(
         there=parameters * step.work.gradient_bytes,
         back=parameters * step.work.gather_bytes,
         ranks=ranks,
-        apart=apart,
+        stride=stride,
         scattered=parts * step.layout.scattered_sums,
         gathered=parts,
         share=share,
@@ -293,18 +391,24 @@ def _gradient_reduction(
 def tied_bytes(step: TransformerStep) -> Bytes | Real:
     """Return the gradient bytes of a tied embedding that first and last stage exchange [B].
 
-    It is 0 where that exchange overlaps with compute, or embedding and head are on one stage.
+    It is 0 for a model with two tables, and where embedding and head are on one stage.
     """
-    layout = step.layout
-    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
+    tied = where(step.layout.pipeline > 1, step.shape.tied, 0.0)
     return 2.0 * learned_table(step) * step.work.gradient_bytes * tied
+
+
+def between_ends(step: TransformerStep) -> Real:
+    """Return the distance between a device of the first stage and its peer of the last one."""
+    layout = step.layout
+    stages = at_least(layout.pipeline - 1.0, 1.0)
+    return layout.tensor * layout.context * layout.replicas * stages
 
 
 def _gradient_traffic(step: TransformerStep, layers: Real) -> SentBytes:
     """Return the bytes of gradient reductions and of all-gathers of updated parameters."""
-    sent = all_gather_bytes(tied_bytes(step), 2.0, step)
+    sent = all_gather_bytes(tied_bytes(step), 2.0, step, stride=between_ends(step))
     for reduction in gradient_reductions(step, layers):
-        passed = all_gather_bytes(reduction.passed, reduction.ranks, step, apart=reduction.apart)
+        passed = all_gather_bytes(reduction.passed, reduction.ranks, step, stride=reduction.stride)
         sent = sent + passed.times(reduction.share)
     return sent
 
@@ -330,7 +434,10 @@ def tensor_all_reduce_times(
 ) -> tuple[Seconds | Real, Seconds | Real]:
     """Return the times of a tensor-parallel all-reduce inside machines and between them [s].
 
-    Between machines all network cards take part; the two phases run one after the other.
+    Between machines all network cards take part; the two phases run one after the other. Devices
+    with one card reach no more of its rate than collectives of data parallelism do: 16- and 32-way
+    tensor parallelism over one card of 100 Gb/s for eight V100 reached 0.33 and 0.40 of it [5]_,
+    16-way over four cards for eight A100 about 0.7 of theirs (measured set `llm_training`).
     """
     machines = rounded_up(step.layout.tensor / step.layout.domain)
     local = machine_all_reduce_time(
@@ -339,7 +446,9 @@ def tensor_all_reduce_times(
     moved = 2.0 * (machines - 1.0) / machines * size
     far = kernels.exchange.network_latency
     latency = 2.0 * ring_latency(machines, machines, far, far)
-    between = moved / (step.device.network * kernels.exchange.network) + latency
+    alone = step.device.shared_card > 0
+    reached = where(alone, kernels.exchange.network_gradients, kernels.exchange.network)
+    between = moved / (step.device.network * reached) + latency
     return local, where(machines > 1, between, 0.0)
 
 
@@ -349,20 +458,20 @@ def all_gather_time(  # noqa: PLR0913 - the group, and what it does
     step: TransformerStep,
     kernels: Kernels,
     *,
-    apart: Real = 1.0,
+    stride: Real | None = None,
     messages: Real = 1.0,
 ) -> Seconds | Real:
     """Return the time of an all-gather or reduce-scatter over data-parallel ranks [s].
 
-    The `size` bytes are sent in `messages`, each with the latency of the whole group. Neighbours in
-    the group are `apart` replicas apart.
+    The `size` bytes are sent in `messages`, each with the latency of the whole group. `ranks` and
+    `stride` are those of `placed`.
     """
-    _, machines = placed(ranks, step, apart=apart)
+    _, machines = placed(ranks, step, stride=stride)
     far = kernels.exchange.network_latency + ring_latency(
         ranks, machines, HOP, kernels.exchange.ring
     )
     near = kernels.exchange.latency + step.device.gather.over(ranks).large_latency
-    bytes_pass = _slowest_link_time(size, ranks, step, kernels, apart)
+    bytes_pass = _slowest_link_time(size, ranks, step, kernels, stride)
     latency = messages * where(machines > 1, far, near)
     return where(ranks > 1, bytes_pass + latency, 0.0)
 
@@ -373,38 +482,38 @@ def all_reduce_time(  # noqa: PLR0913 - the group, and what it does
     step: TransformerStep,
     kernels: Kernels,
     *,
-    apart: Real = 1.0,
+    stride: Real | None = None,
     messages: Real = 1.0,
 ) -> Seconds | Real:
     """Return the time of an all-reduce over data-parallel ranks, by ring or tree [s].
 
     Parameters are those of `all_gather_time`.
     """
-    _, machines = placed(ranks, step, apart=apart)
+    _, machines = placed(ranks, step, stride=stride)
     steps = all_reduce_latency(ranks, machines, HOP, kernels.exchange.ring)
     far = 2.0 * kernels.exchange.network_latency + steps
     near = kernels.exchange.latency + step.device.reduce.over(ranks).large_latency
-    bytes_pass = 2.0 * _slowest_link_time(size, ranks, step, kernels, apart)
+    bytes_pass = 2.0 * _slowest_link_time(size, ranks, step, kernels, stride)
     latency = messages * where(machines > 1, far, near)
     return where(ranks > 1, bytes_pass + latency, 0.0)
 
 
 def _slowest_link_time(
-    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, stride: Real | None
 ) -> Seconds | Real:
-    return at_least(*_link_and_network_times(size, ranks, step, kernels, apart))
+    return at_least(*_link_and_network_times(size, ranks, step, kernels, stride))
 
 
 def _link_and_network_times(
-    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, stride: Real | None
 ) -> tuple[Seconds | Real, Seconds | Real]:
     """Return the times that the bytes of an all-gather take on links and on the network [s].
 
     The groups of a machine share its network; a group with some of its devices reaches only a part
     of its network cards.
     """
-    local, _ = placed(ranks, step, apart=apart)
-    moved = all_gather_bytes(size, ranks, step, apart=apart)
+    local, _ = placed(ranks, step, stride=stride)
+    moved = all_gather_bytes(size, ranks, step, stride=stride)
     partly = (local > 1) & (local < step.layout.domain)
     reached = kernels.exchange.network_gradients * where(partly, kernels.exchange.part, 1.0)
     network = moved.outside / (_own_network(step) * reached)
@@ -420,7 +529,7 @@ def gather_channels(
     It is at most 1. Each channel occupies a multiprocessor, and there are no more channels than the
     network can feed, so that their busy time is that on a network as fast as the links.
     """
-    _, network = _link_and_network_times(size, ranks, step, kernels, 1.0)
+    _, network = _link_and_network_times(size, ranks, step, kernels, None)
     longer = network * (1.0 - at_most(step.device.network / step.device.link, 1.0))
     whole = all_gather_time(size, ranks, step, kernels)
     return where(whole > 0.0, at_most(1.0, 1.0 - longer / where(whole > 0.0, whole, 1.0)), 1.0)
@@ -440,6 +549,40 @@ def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Se
     return where(layout.pipeline > 1, time, 0.0)
 
 
+def ring_time(
+    size: Bytes | Real, hops: Real, step: TransformerStep, kernels: Kernels
+) -> Seconds | Real:
+    """Return the time in which each context-parallel rank sends `hops` times to the next one [s].
+
+    A send has `size` bytes. Where the ring spans machines, the sends between them are the slowest.
+    """
+    _, machines = placed(step.layout.context, step)
+    return hops * _hop_time(size, machines, step, kernels)
+
+
+def tie_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Return the time to add up the gradients of a tied embedding of first and last stage [s].
+
+    Both send a half to each other, and the sum of the other half back.
+    """
+    _, machines = placed(2.0, step, stride=between_ends(step))
+    size = 0.25 * tied_bytes(step)
+    return where(size > 0.0, 2.0 * _hop_time(size, machines, step, kernels), 0.0)
+
+
+def _hop_time(
+    size: Bytes | Real, machines: Real, step: TransformerStep, kernels: Kernels
+) -> Seconds | Real:
+    """Return the time to send `size` bytes to a peer, on another machine if there are several [s].
+
+    Each device sends through its own part of its machine's network.
+    """
+    link = step.device.link * EFFICIENCY * kernels.exchange.link
+    network = _own_network(step) * kernels.exchange.network_sends
+    near = size / link + kernels.exchange.latency
+    return where(machines > 1, size / network + kernels.exchange.network_latency, near)
+
+
 def all_to_all_time(
     rows: Real, width: Bytes | Real, step: TransformerStep, kernels: Kernels
 ) -> Seconds | Real:
@@ -454,7 +597,7 @@ def all_to_all_time(
         Size of a token [B].
     """
     sent = all_to_all_bytes(rows * width, step)
-    local = at_most(step.layout.expert, step.layout.domain)
+    local, _ = placed(step.layout.expert, step, stride=step.layout.expert_tensor)
     rate = step.device.all_to_all.over(local).large_rate * kernels.exchange.link
     link = sent.inside / rate
     network = sent.outside / (_own_network(step) * kernels.exchange.network_experts)

@@ -26,6 +26,7 @@ from simulator.physics.parameters import (
     padded_vocabulary,
     scored_tokens,
     sharers,
+    tables_held,
     tokens,
 )
 from simulator.physics.transformer import Device, Recomputation, TransformerStep
@@ -315,7 +316,7 @@ def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
     """Return the memory traffic of dequantizing a layer's frozen weights in each pass [B]."""
     held, _ = layer_parameters(step)
-    moved = step.work.widened * held * (step.work.frozen_bytes + step.work.element)
+    moved = step.work.widened * held * step.work.widening_bytes
     return moved, moved
 
 
@@ -400,7 +401,7 @@ def update_time(
     """
     split = at_least(step.layout.sharded_optimizer, step.layout.sharded) > 0
     parts = where(split, sharers(step), 1.0)
-    updated = (of_layer * layers + learned_table(step)) / parts
+    updated = (of_layer * layers + learned_table(step) * tables_held(step)) / parts
     time = (
         updated * kernels.update.traffic / reached_bandwidth(step, kernels)
         + layers * kernels.update.layer

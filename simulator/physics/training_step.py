@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.equations.step import host_update_bytes, late_copies, waited_exchange
 from simulator.physics.communication import (
@@ -28,12 +29,15 @@ from simulator.physics.communication import (
     all_gather_time,
     all_reduce_time,
     all_to_all_time,
+    embedding_gathers,
     gather_channels,
+    gathered_table,
     gradient_reductions,
+    ring_time,
     send_time,
     tensor_all_reduce_times,
     tensor_reduces,
-    tied_bytes,
+    tie_time,
 )
 from simulator.physics.kernels import (
     NOTHING,
@@ -61,16 +65,19 @@ from simulator.physics.kernels import (
 from simulator.physics.parameters import (
     adapter_products,
     attention_products,
-    between_copies,
     expert_copies,
+    expert_holders,
     expert_products,
     head_product,
+    keys_and_values,
     layer_parameters,
     learned_parameters,
     learned_table,
     mlp_products,
     score_products,
+    sharers,
     stage_layers,
+    tables_held,
     tokens,
     updated_parameters,
 )
@@ -86,7 +93,6 @@ from simulator.units import (
     Seconds,
     anywhere,
     at_least,
-    at_most,
     plain,
     where,
 )
@@ -94,7 +100,7 @@ from simulator.units import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherTimes:
-    """Times of parameter all-gathers and gradient reduce-scatters of one layer [s].
+    """Times of parameter all-gathers and gradient reduce-scatters of a layer or a table [s].
 
     `gather` is for the forward pass, `again` for the backward pass. `tax` is the share of a
     collective's time by which it slows down the compute that it overlaps with.
@@ -104,6 +110,20 @@ class GatherTimes:
     again: Seconds | Real = 0.0
     scatter: Seconds | Real = 0.0
     tax: Real = 0.0
+
+    @property
+    def total(self) -> Seconds | Real:
+        """Time of all collectives of a micro-batch [s]."""
+        return self.gather + self.again + self.scatter
+
+    def times(self, number: Real) -> GatherTimes:
+        """Return the times of `number` such parts."""
+        return replace(
+            self,
+            gather=number * self.gather,
+            again=number * self.again,
+            scatter=number * self.scatter,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +161,7 @@ def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
     device = device_terms(parts, kernels.product.throttle, recomputation, accumulated)
     host = with_repeated_launches(parts.host, recomputation)
     routing = routing_time(step, kernels) if routed else 0.0
-    exposed, exchanged = _layer_exchange(step, kernels, routed=routed)
+    exposed, exchanged = _layer_exchange(step, kernels, parts.attention, routed=routed)
 
     def on_both(forward: Term | Real, backward: Term | Real) -> PassTerms:
         return PassTerms(
@@ -201,7 +221,7 @@ def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) 
 
 
 def _layer_exchange(
-    step: TransformerStep, kernels: Kernels, *, routed: bool
+    step: TransformerStep, kernels: Kernels, attention: PassTimes, *, routed: bool
 ) -> tuple[PassTimes, PassTimes]:
     """Return the communication times of a layer in each pass: exposed, and total [s]."""
     layout, shape = step.layout, step.shape
@@ -212,12 +232,56 @@ def _layer_exchange(
     shown = local * (1.0 - layout.async_tensor * kernels.exchange.hidden_tensor) + between
     forward, backward = tensor_reduces(step)
     number = PassTimes(forward, backward)
-    seen_tensor, tensor = number.times(shown), number.times(local + between)
+    seen, whole = number.times(shown), number.times(local + between)
+    if anywhere(layout.context > 1):
+        seen_context, context = context_exchange_times(step, kernels, attention)
+        seen, whole = seen + seen_context, whole + context
     if not routed:
-        return seen_tensor, tensor
+        return seen, whole
     sent = expert_exchange_time(step, kernels)
-    seen = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
-    return seen_tensor + PassTimes(seen, seen), tensor + PassTimes(sent, sent)
+    left = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
+    divided = divided_experts_time(step, kernels)
+    left, sent = left + divided, sent + divided
+    return seen + PassTimes(left, left), whole + PassTimes(sent, sent)
+
+
+def context_exchange_times(
+    step: TransformerStep, kernels: Kernels, attention: PassTimes
+) -> tuple[PassTimes, PassTimes]:
+    """Return the times to exchange keys and values of a layer: exposed, and total [s].
+
+    Attention over one of as many chunks as there are ranks hides an all-gather, attention over all
+    chunks but one hides a ring. Attention that the backward pass repeats exchanges again.
+    """
+    ranks, own = step.layout.context, keys_and_values(step)
+    gathers, several = step.layout.gathered_context > 0, where(ranks > 1, 1.0, 0.0)
+    first, others = 1.0 / ranks, (ranks - 1.0) / ranks
+    ring = PassTimes(
+        ring_time(own, ranks - 1.0, step, kernels), ring_time(2.0 * own, ranks - 1.0, step, kernels)
+    )
+    gather = all_gather_time(ranks * own, ranks, step, kernels)
+    back = ring_time(own / step.work.element * FULL_PRECISION, ranks, step, kernels)
+    exposed = PassTimes(
+        where(
+            gathers,
+            at_least(gather - first * attention.forward, 0.0),
+            at_least(ring.forward - others * attention.forward, 0.0),
+        ),
+        where(
+            gathers,
+            at_least(gather - first * attention.backward, 0.0)
+            + at_least(back - others * attention.backward, 0.0),
+            at_least(ring.backward - others * attention.backward, 0.0),
+        ),
+    )
+    whole = PassTimes(
+        where(gathers, gather, ring.forward), where(gathers, gather + back, ring.backward)
+    )
+    repeated = step.work.recomputation.layers * step.work.recomputation.attention
+    return (
+        PassTimes(exposed.forward, exposed.backward + repeated * exposed.forward).times(several),
+        PassTimes(whole.forward, whole.backward + repeated * whole.forward).times(several),
+    )
 
 
 def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
@@ -226,7 +290,7 @@ def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
     if not anywhere(layout.sharded > 0):
         return GatherTimes()
     sharded = where(layout.sharded > 0, 1.0, 0.0)
-    ranks = at_most(layout.replicas, layout.shard_group)
+    ranks = sharers(step)
     gather = sharded * _gather_time(
         step, kernels, ranks, layer_parameters(step), step.work.gather_bytes
     )
@@ -239,6 +303,19 @@ def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
         * kernels.exchange.tax
         * gather_channels(_shared_bytes(step), ranks, step, kernels),
     )
+
+
+def table_gather_times(step: TransformerStep, kernels: Kernels) -> tuple[GatherTimes, GatherTimes]:
+    """Return the times of the collectives of a sharded embedding table, and of a sharded head."""
+    layout = step.layout
+    if not anywhere(layout.sharded > 0):
+        return GatherTimes(), GatherTimes()
+    sharded, ranks = where(layout.sharded > 0, 1.0, 0.0), sharers(step)
+    gather = sharded * all_gather_time(gathered_table(step), ranks, step, kernels)
+    size = learned_table(step) * step.work.gradient_bytes
+    scatter = sharded * step.work.learned * all_gather_time(size, ranks, step, kernels)
+    head = GatherTimes(gather=gather, scatter=scatter)
+    return replace(head, again=gather * (embedding_gathers(step) - 1.0)), head
 
 
 def _shared_bytes(step: TransformerStep) -> Bytes | Real:
@@ -263,14 +340,15 @@ def _gather_time(
     if not anywhere(step.shape.experts):
         return of_all
     size, copies = (held - shared) * width, expert_copies(step)
-    of_experts = all_gather_time(size, copies, step, kernels, apart=between_copies(step))
+    of_experts = all_gather_time(size, copies, step, kernels, stride=expert_holders(step))
     return of_all + where(step.shape.experts > 0, of_experts, 0.0)
 
 
 def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
     """Return the times of token permutation, activation and casts of experts [s].
 
-    They are averaged over layers.
+    They are averaged over layers. Devices that divide an expert each sort the tokens of all of
+    them, and permute their own: half of the traffic each.
     """
     shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
     rows = sent * shape.top_k
@@ -278,10 +356,12 @@ def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
     eager = where(step.work.eager_activation > 0, kernels.expert.eager, 1.0) * fused
     cast = cast_bytes(step, kernels) * fused
     inside, shared = rows * shape.expert_ffn * eager, sent * shape.shared_ffn
-    moved = rows * shape.hidden * size * 8.0 + (inside + shared) * 3.0 * size
-    moved = moved + cast * rows * (shape.hidden + shape.expert_ffn)
-    back = rows * shape.hidden * size * 10.0 + (inside + shared) * 5.0 * size
-    back = back + cast * rows * (shape.hidden + 2.0 * shape.expert_ffn)
+    at_expert = rows * step.layout.expert_tensor
+    passed = 0.5 * (rows + at_expert) * shape.hidden * size
+    moved = passed * 8.0 + (inside + shared) * 3.0 * size
+    moved = moved + cast * (at_expert * shape.hidden + rows * shape.expert_ffn)
+    back = passed * 10.0 + (inside + shared) * 5.0 * size
+    back = back + cast * (at_expert * shape.hidden + 2.0 * rows * shape.expert_ffn)
     factor = where(shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain) / reached_bandwidth(
         step, kernels
     )
@@ -293,6 +373,17 @@ def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | R
     rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
     both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
     return both
+
+
+def divided_experts_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Return the time to gather tokens over the devices of an expert and to scatter results [s].
+
+    It is that of one pass, averaged over layers.
+    """
+    divided, rows = step.layout.expert_tensor, tokens(step) / step.layout.tensor
+    size = divided * rows * step.shape.top_k * step.work.element * step.shape.hidden
+    both = 2.0 * all_gather_time(size, divided, step, kernels, stride=1.0)
+    return both * step.shape.routed
 
 
 _ROUNDING: Final = 1e-9
@@ -348,18 +439,24 @@ def _with_launches(kernels: Kernels, device: PassTimes, host: PassTimes) -> Pass
     )
 
 
-def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: PassTimes) -> StagePass:
+def stage_pass(
+    step: TransformerStep,
+    layer: LayerPass,
+    layers: Real,
+    ends: PassTimes,
+    tables: tuple[GatherTimes, GatherTimes],
+) -> StagePass:
     """Return the times of a micro-batch on a stage with `layers` layers.
 
-    `layer` has the times of one layer, `ends` those of the stage's embedding, head and loss.
+    `layer` has the times of one layer, `ends` those of the stage's embedding, head and loss, and
+    `tables` the collectives of its sharded embedding and head.
     """
     gathers = layer.gathers
     computing = layer.computing.seconds.times(layers) + ends
     waiting = layer.waiting.times(layers) + ends
-    whole = _with_gathers(gathers, layers, waiting, step.layout.overlapped_gradients)
+    whole = _with_gathers(gathers, tables, layers, waiting, step.layout.overlapped_gradients)
     exposed = whole.forward + whole.backward - computing.forward - computing.backward
-    sharded = gathers.gather + gathers.again + gathers.scatter
-    exchanged = layers * (layer.exchanged + sharded)
+    exchanged = layers * (layer.exchanged + gathers.total) + tables[0].total + tables[1].total
     hidden = exchanged - exposed
     return StagePass(
         layers=layers,
@@ -373,17 +470,27 @@ def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: Pass
 
 
 def _with_gathers(
-    gathering: GatherTimes, layers: Real, alone: PassTimes, overlapped: Real
+    gathering: GatherTimes,
+    tables: tuple[GatherTimes, GatherTimes],
+    layers: Real,
+    alone: PassTimes,
+    overlapped: Real,
 ) -> PassTimes:
     """Return the passes `alone` with gathers that overlap with them.
 
-    The first gather and the last scatter are exposed. Without overlap (`overlapped` is 0) all
-    gathers and scatters are exposed, and slow down no compute.
+    The gathers of the embedding and of the first layer, and the scatters of both, are exposed.
+    Without overlap (`overlapped` is 0) all gathers and scatters are exposed, and slow down no
+    compute.
     """
-    there, back = layers * gathering.gather, layers * (gathering.again + gathering.scatter)
-    forward = _with_exchange(alone.forward, there, gathering.tax, overlapped) + gathering.gather
-    backward = _with_exchange(alone.backward, back, gathering.tax, overlapped) + gathering.scatter
-    return PassTimes(forward, backward)
+    embedding, head = tables
+    there = layers * gathering.gather + head.gather
+    back = layers * (gathering.again + gathering.scatter) + embedding.again + head.scatter
+    forward = _with_exchange(alone.forward, there, gathering.tax, overlapped)
+    backward = _with_exchange(alone.backward, back, gathering.tax, overlapped)
+    return PassTimes(
+        forward + gathering.gather + embedding.gather,
+        backward + gathering.scatter + embedding.scatter,
+    )
 
 
 def _with_exchange(
@@ -473,7 +580,7 @@ def host_update(
         return ON_DEVICE
     offloaded = where(step.layout.offloaded > 0, 1.0, 0.0)
     held, shared = learned_parameters(step)
-    whole = shared * layers + learned_table(step)
+    whole = shared * layers + learned_table(step) * tables_held(step)
     updated = offloaded * updated_parameters(step, whole, (held - shared) * layers)
     down = updated * step.work.gradient_bytes / step.device.host_link
     up = updated * _HALF / step.device.host_link
@@ -577,9 +684,11 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
     """Return the time of one optimizer step; arrays for arrays of candidates."""
     layout, layer, dealt = step.layout, layer_pass(step, kernels), stage_layers(step)
     ends = embedding_and_head(step, kernels, layer.head)
-    first = stage_pass(step, layer, dealt[0], ends[0])
-    middle = stage_pass(step, layer, dealt[1], ends[1])
-    last = stage_pass(step, layer, dealt[2], ends[2])
+    embedding, head = table_gather_times(step, kernels)
+    second = head.times(tables_held(step) - 1.0)
+    first = stage_pass(step, layer, dealt[0], ends[0], (embedding, second))
+    middle = stage_pass(step, layer, dealt[1], ends[1], (GatherTimes(), GatherTimes()))
+    last = stage_pass(step, layer, dealt[2], ends[2], (GatherTimes(), head))
     sent = _send_times(step, kernels)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slowest_length = slowest_stage(*lengths, layout.pipeline)
@@ -646,10 +755,10 @@ def _gradient_exchange(
     for reduction in gradient_reductions(step, layers):
         whole = whole + reduction.share * _reduction_time(step, kernels, reduction, layers)
     left = at_least(whole * kernels.exchange.unhidden_gradients, whole - behind)
-    seen = where(step.layout.overlapped_gradients > 0, left, whole)
-    tied = tied_bytes(step)
-    copies = where(tied > 0.0, all_gather_time(tied, 2.0, step, kernels), 0.0)
-    return seen + copies, whole - seen
+    overlapped = step.layout.overlapped_gradients > 0
+    copies = tie_time(step, kernels)
+    seen = where(overlapped, left, whole + copies)
+    return seen, whole + copies - seen
 
 
 def _reduction_time(
@@ -661,13 +770,13 @@ def _reduction_time(
     and updated parameters all-gathered.
     """
     whole = all_reduce_time(
-        reduction.there, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+        reduction.there, reduction.ranks, step, kernels, stride=reduction.stride, messages=messages
     )
     there = all_gather_time(
-        reduction.there, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+        reduction.there, reduction.ranks, step, kernels, stride=reduction.stride, messages=messages
     )
     back = all_gather_time(
-        reduction.back, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+        reduction.back, reduction.ranks, step, kernels, stride=reduction.stride, messages=messages
     )
     return where(reduction.scattered > 0, there, whole) + where(reduction.gathered > 0, back, 0.0)
 

@@ -24,7 +24,15 @@ from simulator.schema.machines import Cluster, Collective, Host
 from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import CudaGraphs, Kernels
-from simulator.schema.training import Partition, Recompute, Schedule, Sharding, Targets, Train
+from simulator.schema.training import (
+    ContextExchange,
+    Partition,
+    Recompute,
+    Schedule,
+    Sharding,
+    Targets,
+    Train,
+)
 from simulator.schema.transformers import Transformer
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
@@ -87,7 +95,10 @@ class Layout:
     `shard_group` ranks. `offloaded`: optimizer state is on the host. `all_forward`: all forward
     passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
     time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
-    of the gradients. `imbalance` is the load of the busiest expert rank over the mean load.
+    of the gradients. `gathered_context`: keys and values are gathered over context-parallel ranks
+    rather than sent around a ring. Each expert is divided over
+    `expert_tensor` devices. `imbalance` is the load of the busiest expert rank over the mean
+    load.
     """
 
     devices: Real
@@ -110,6 +121,7 @@ class Layout:
     padded_experts: Real = 0.0
     imbalance: Real = 1.0
     unbalanced_context: Real = 0.0
+    gathered_context: Real = 0.0
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0
@@ -117,6 +129,7 @@ class Layout:
     offloaded: Real = 0.0
     all_forward: Real = 0.0
     by_compute: Real = 0.0
+    expert_tensor: Real = 1.0
     scattered_sums: Real = 1.0
 
 
@@ -153,7 +166,8 @@ class Work:
     `learned` is 0 if the model's own parameters are frozen, with `frozen_bytes` each; then LoRA
     adapters of `rank` are trained: on queries and values, and on the projections with `adapted_*`.
     `joined`: a fused projection has one adapter. `widened`: frozen weights are stored in lower
-    precision than they are computed in.
+    precision than they are computed in, and each pass moves `widening_bytes` per weight to convert
+    them.
     """
 
     element: Bytes | Real = 2.0
@@ -178,6 +192,7 @@ class Work:
     joined: Real = 0.0
     frozen_bytes: Bytes | Real = 2.0
     widened: Real = 0.0
+    widening_bytes: Bytes | Real = 0.0
 
 
 WHOLE: Final = Shape(
@@ -205,7 +220,8 @@ class Device:
 
     `units` is the number of multiprocessors, `link` the rate to the other devices of the machine,
     with the protocols of each collective in `reduce`, `gather`, `scatter` and `all_to_all`.
-    `network` is the rate of the machine's network for all its devices in use. `host_link` is the
+    `network` is the rate of the machine's network for all its devices in use; `shared_card` is 1 if
+    they have one network card. `host_link` is the
     rate to the host if all devices copy at once, `host_memory` that of the host's memory.
     """
 
@@ -215,6 +231,7 @@ class Device:
     link: BytesPerSecond | Real
     units: Real
     network: BytesPerSecond | Real
+    shared_card: Real = 0.0
     host_link: BytesPerSecond | Real = np.inf
     host_memory: BytesPerSecond | Real = np.inf
     reduce: InMachine = _FREE
@@ -254,6 +271,13 @@ _EVERY_SECOND: Final = 0.5
 _SCALES: Final = 0.127 / 8.0
 """Bytes of scales for a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
 et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
+
+
+UNPACKING_BYTES: Final = 11.2
+"""Memory traffic that takes the time in which eager code converts a 4-bit weight to 16 bit [B]: an
+A100-80GB, whose kernels reach 80% of 2,039 GB/s, converts 145 G weights/s (120 to 175), five times
+as slow as its bytes; in QLoRA against LoRA, by GPTQ's kernels (QwenLM/Qwen README.md @2df8e8ac,
+2023-12) and bitsandbytes. A compiled model does it at the rate of the memory."""
 
 
 def of_tokens(model: Model | None) -> bool:
@@ -387,6 +411,7 @@ def _layout(scenario: Scenario) -> Layout:
         chunks=1.0 * degrees.interleave,
         context=1.0 * degrees.context,
         expert=float(degrees.expert),
+        expert_tensor=float(degrees.expert_tensor),
         replicas=1.0 * scenario.ranks,
         micro_batch=job.train.batch_size,
         micro_batches=job.train.accumulation,
@@ -400,6 +425,7 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
+        gathered_context=float(degrees.context_exchange is ContextExchange.ALL_GATHER),
         sharded=gathered * shares,
         again=float(again),
         sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
@@ -499,7 +525,19 @@ def work_of(job: Job, model: Transformer) -> Work:
             experts is not None and experts.clamped and not software.fused_experts
         ),
         fused_experts=float(software.fused_experts),
+        widening_bytes=widening_bytes(train, element, compiled=software.compile),
     )
+
+
+def widening_bytes(train: Train, element: Bytes, *, compiled: bool) -> Bytes:
+    """Return the memory traffic of converting a frozen weight to `element` bytes in a pass [B].
+
+    A compiled model, and one byte a weight: the weight as stored is read, as computed is written.
+    """
+    stored = train.frozen_precision
+    if stored is Precision.FP4 and not compiled:
+        return UNPACKING_BYTES
+    return (element if stored is None else stored_width(stored)) + element
 
 
 def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
@@ -530,6 +568,7 @@ def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gp
         link=np.inf if link is None else link.peak * factor("collective"),
         units=float(gpu.multiprocessors or 1),
         network=_network(host, used) * factor("collective"),
+        shared_card=float(host.network is not None and host.network.cards == 1 < used),
         host_link=_copy_rate(host, used),
         host_memory=host.memory_bandwidth or np.inf,
         reduce=in_machine(Collective.ALL_REDUCE, host, factor("collective")),

@@ -23,9 +23,9 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
-from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
+from simulator.pipeline.stages.input import Collate, Decode, PinMemory, Read, drives_of
 from simulator.records import dataclass
-from simulator.schema.machines import Group, Host, PcieSwitch, Role
+from simulator.schema.machines import Group, Host, PcieSwitch, PeerPath, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
@@ -189,7 +189,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 
 def _loading(scenario: Scenario) -> Real:
     """Return the CPU work to load one batch on the training machine [core-seconds]."""
-    producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
+    producers = (Read(), Decode(), Collate()) if makes_own_batches(scenario) else ()
     stages = (*producers, PinMemory())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
     return sum((demand.amount for demand in work if demand.path is Path.CORES), 0.0)
@@ -420,12 +420,17 @@ def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
     first = gpu - gpu % ring
     peer = first + (gpu - first + 1) % ring
     here, there = _switch_of(host, gpu), _switch_of(host, peer)
-    if here is not None and there is not None and here[0] == there[0]:
+    below_one = here is not None and there is not None and here[0] == there[0]
+    if below_one and host.peer_path is not PeerPath.HOST:
         return _present(topology, f"pcie gpu{gpu} up", f"pcie gpu{peer} down")
     crossing = _socket_of(host, gpu) != _socket_of(host, peer)
     onward = "up" if _socket_of(host, gpu) < _socket_of(host, peer) else "down"
     between = _present(topology, f"{SOCKET_LINK} {onward}") if crossing else ()
-    return (*_host_side(topology, gpu, "up"), *between, *_host_side(topology, peer, "down"))
+    # A buffer in host memory is written and read.
+    twice = host.peer_path is PeerPath.HOST and MEMORY in topology.units
+    copied = ((MEMORY, 2.0),) if twice else ()
+    route = (*_host_side(topology, gpu, "up"), *between, *_host_side(topology, peer, "down"))
+    return (*route, *copied)
 
 
 def _exchanged(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
@@ -490,6 +495,10 @@ _ACTORS: Final = {
 """Whose work on the cores is not that of the workers."""
 
 
+_OF_A_CLIENT: Final = {Rate.STORAGE: Rate.CLIENT, Rate.WORKERS: Rate.CLIENT_CPU}
+"""Rates of reading that are those of the client, if an object store is read through one."""
+
+
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
@@ -503,11 +512,12 @@ def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
 
 def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
     """Return the stage with its demands at other rates; bytes stay, as units get faster."""
-    demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
+    demands = tuple(_faster(stage, demand, speeds) for demand in stage.demands)
     return replace(stage, demands=demands)
 
 
-def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+def _faster(stage: StageDemands, demand: Demand, speeds: Speeds) -> Demand:
+    actor = stage.actor
     if actor is Actor.MAIN_THREAD:
         return _launched_faster(demand, speeds)
     exchanges = actor is Actor.COMMUNICATION_STREAM
@@ -519,11 +529,15 @@ def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
         rate = _ACTORS.get(actor, Rate.WORKERS)
     elif actor is Actor.COMPUTE_STREAM and not works:
         rate = Rate.WAITING
+    if stage.slot.reads and rate in _OF_A_CLIENT and _OF_A_CLIENT[rate] in speeds:
+        rate = _OF_A_CLIENT[rate]
     if rate not in speeds:
         return demand
     speed = speeds[rate]
     less = demand.amount / speed if works or exchanges else demand.amount
-    ceiling = None if demand.ceiling is None else demand.ceiling * speed
+    # Less work already makes an exchange as much shorter.
+    keeps = demand.ceiling is None or exchanges
+    ceiling = demand.ceiling if keeps else demand.ceiling * speed
     return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
 
 

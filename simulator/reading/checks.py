@@ -32,7 +32,7 @@ from simulator.schema.data_loading import (
     Remote,
 )
 from simulator.schema.fields import Section, Shape, Spread
-from simulator.schema.machines import Hardware, Host
+from simulator.schema.machines import PAIR, Hardware, Host, PeerPath
 from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan
 from simulator.schema.software import Software
@@ -221,10 +221,23 @@ def _whole_replicas(gpus: int, hardware: Hardware, parallelism: Parallelism) -> 
     yield Mistake(("parallelism",), message, hint=hint, show=False)
 
 
+def _divided_experts(gpus: int, hardware: Hardware, parallelism: Parallelism) -> Iterator[Mistake]:
+    stage = gpus * hardware.count // parallelism.pipeline
+    holders = parallelism.expert * parallelism.expert_tensor
+    if parallelism.expert_tensor == 1 or stage % holders == 0:
+        return
+    message = "times parallelism.expert doesn't divide the accelerators of a stage"
+    yield Mistake(("parallelism", "expert_tensor"), message, hint=f"a stage has {stage}")
+
+
 def _degrees(parallelism: Parallelism) -> Iterator[Mistake]:
     if parallelism.interleave > 1 and parallelism.pipeline == 1:
         hint = "leave it out, or give parallelism.pipeline"
         yield Mistake(("parallelism", "interleave"), "is given, but there is one stage", hint=hint)
+    if parallelism.states("context_exchange") and parallelism.context == 1:
+        hint = "leave it out, or give parallelism.context"
+        message = "is given without context parallelism"
+        yield Mistake(("parallelism", "context_exchange"), message, hint=hint)
     for key in ("sequence", "async_tensor"):
         if getattr(parallelism, key) and parallelism.tensor == 1:
             hint = "leave it out, or give parallelism.tensor"
@@ -748,6 +761,21 @@ def _precision(
     yield Mistake(path, message, hint=f"it takes {has}")
 
 
+def _peers(hardware: Hardware, host: Host | None, gpus: int) -> Iterator[Mistake]:
+    """Yield links between accelerators that the machine cannot have."""
+    linked = host is None or host.peer_link is not None
+    if host is None or linked or hardware.peer_link is not PeerPath.NVLINK or gpus < PAIR:
+        return
+    name = "its accelerators" if host.gpu is None else host.gpu.name
+    if host.bridge is None:
+        message = f"asks for NVLink, and no bridge of {name} is known"
+    elif gpus > PAIR:
+        message = f"asks for a bridge, which joins {PAIR} cards, and {gpus} of {name} are used"
+    else:
+        return
+    yield Mistake(("hardware", "peer_link"), message, hint="p2p, host, or leave it out")
+
+
 def _purpose(gpu: Gpu | None, mode: Mode) -> Iterator[Mistake]:
     if gpu is not None and gpu.inference_only and mode is Mode.TRAIN:
         hint = 'choose another machine, or set train.mode = "infer"'
@@ -792,6 +820,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _yardstick,
     _global_batch,
     _precision,
+    _peers,
     _purpose,
     _model_or_none,
     _checkpoint,
@@ -818,6 +847,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _helper_use,
     _slow_helper,
     _whole_replicas,
+    _divided_experts,
     _degrees,
     _shard_group,
     _framework,

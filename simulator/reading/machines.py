@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from simulator.reading import defaults
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.cost import uses
 from simulator.schema.accelerators import Gpu
-from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement, Remote
+from simulator.schema.data_loading import CachePolicy, Dataset, LoaderKind, Placement, Remote
 from simulator.schema.machines import (
     Cluster,
     CpuPool,
@@ -27,7 +28,7 @@ from simulator.schema.machines import (
 )
 from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
-from simulator.schema.storage import NO_STORE, Burst, Scope, Storage
+from simulator.schema.storage import NO_STORE, Burst, Scope, Storage, StoreClient
 from simulator.schema.training import Mode
 from simulator.units import (
     BYTE_PER_SECOND,
@@ -96,6 +97,8 @@ def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
         cpu="vcpus",
         **{"cpu.smt_worth": "smt_worth", "cpu.contention": "contention"},
     )
+    path = stated.peer_link or machine.peers_by_default(gpus)
+    machine = machine if stated.emulated else machine.with_peers(path)
     return replace(
         machine,
         cpu=_cpu(stated, machine.cpu),
@@ -104,7 +107,7 @@ def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
         host_link=_host_link(stated, machine),
         switches=_switches(stated, machine),
         peer_link=None if stated.emulated else machine.peer_link,
-        network=_network(stated, machine),
+        network=_network(stated, machine, gpus),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
         gpu=gpu,
         gpu_count=max(machine.gpu_count, gpus) if gpus else 0,
@@ -150,12 +153,19 @@ def _carrying(stated: Hardware, link: Link, rate: BytesPerSecond) -> Link:
     )
 
 
-def _network(stated: Hardware, machine: Host) -> Network | None:
+def _network(stated: Hardware, machine: Host, gpus: int) -> Network | None:
+    """Return the machine's network, at the rate that the file states.
+
+    The accelerators in use reach all of a stated rate, through as many of the machine's cards as it
+    takes and at most one card each.
+    """
     network, rate = machine.network, stated.network_bandwidth
     if network is None or rate is None:
         return network
     link = None if network.link is None else _wider(network.link, rate / network.bandwidth)
-    return replace(network, bandwidth=rate, link=link)
+    needed = math.ceil(rate * network.cards / network.bandwidth)
+    cards = min(network.cards, needed, max(1, gpus))
+    return replace(network, bandwidth=rate, link=link, cards=cards)
 
 
 def _wider(link: Link, times: float) -> Link:
@@ -202,6 +212,29 @@ def _storage(stated: Hardware, group: Group) -> Storage:
         write_request_limit=_of_all(store.write_request_limit, stated.storage_prefixes),
         request_rate=store.request_rate if single is None else single,
         sources={**store.sources, **sources},
+    )
+
+
+@cached()
+def client_of(client: StoreClient | None, data: Dataset, stated: Hardware) -> StoreClient | None:
+    """Return the client of object stores with the figures that the file states.
+
+    A stated latency or rate of single requests was measured through the client, which then adds
+    nothing to it.
+    """
+    if client is None:
+        return None
+    sources = data.stated(request_cpu="request_cpu", core_rate="core_rate")
+    waits = stated.states("storage_latency")
+    limited = stated.states("storage_request_rate")
+    return replace(
+        client,
+        request_time=0.0 if waits else client.request_time,
+        stream_rate=None if limited else client.stream_rate,
+        connections=None if limited else client.connections,
+        request_cpu=client.request_cpu if data.request_cpu is None else data.request_cpu,
+        core_rate=client.core_rate if data.core_rate is None else data.core_rate,
+        sources={**client.sources, **sources},
     )
 
 

@@ -26,12 +26,13 @@ from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import Choice, Citation, TextField
-from simulator.schema.machines import Host, Link
+from simulator.schema.machines import Hardware, Host, Link, PeerPath
 from simulator.schema.models import CustomModel, Model, StepTimes
-from simulator.schema.provenance import Assumption, Source
+from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.software import MemoryFormat, Software
 from simulator.schema.training import (
     Adapters,
+    ContextExchange,
     Mode,
     Optimizer,
     Parallelism,
@@ -61,6 +62,8 @@ class HabitTable(Citation):
     """Distribution of layers over stages."""
     reduce_scatter: bool = True
     """Whether a replica receives only its part of summed gradients if the optimizer is sharded."""
+    context_exchange: Annotated[ContextExchange, Choice(ContextExchange)] = ContextExchange.RING
+    """Exchange of keys and values between context-parallel ranks."""
     overlap_sharded: bool = True
     """Whether it overlaps gradient exchange with the backward pass under a sharded optimizer."""
     joined_projections: bool = False
@@ -70,6 +73,12 @@ class HabitTable(Citation):
     ones."""
     fuses_attention: bool = False
     """Whether attention is one kernel, independent of how the library's model was trained."""
+    fp16_gradients: bool = False
+    """Whether gradients of a model computed in fp16 are added up and exchanged in fp16."""
+    fp32_masters: bool = False
+    """Whether training of all parameters in 16 bit stores weights and optimizer state in fp32."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
+    """Memory format of images, if not that of PyTorch, TensorFlow or JAX."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +172,18 @@ def step_times_of(
     )
 
 
+THROUGH_HOST: Final = (
+    "exchange of gradients hidden behind the backward pass, where it goes through host memory "
+    "(train.overlap_communication not given)"
+)
+
+
+def peers_through_host(stated: Hardware, machine: Host, gpus: int) -> bool:
+    """Return whether accelerators of a machine exchange data through host memory."""
+    path = stated.peer_link or machine.peers_by_default(gpus)
+    return gpus > 1 and not stated.emulated and machine.with_peers(path).peer_path is PeerPath.HOST
+
+
 @cached()
 def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
     """Return the parallelism with the defaults of the framework."""
@@ -175,16 +196,20 @@ def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
         reduce_scatter=stated.reduce_scatter
         if stated.states("reduce_scatter")
         else usual.reduce_scatter,
+        context_exchange=stated.context_exchange
+        if stated.states("context_exchange")
+        else usual.context_exchange,
     )
 
 
 @cached()
-def train_of(
+def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     given: Train,
     software: Software,
     parallelism: Parallelism,
     host_threads: float,
     accumulation: int,
+    through_host: bool,  # noqa: FBT001 - part of the key of the cache
 ) -> Train:
     """Return the training settings with the defaults of the framework.
 
@@ -200,17 +225,33 @@ def train_of(
         Default number of hardware threads that a training process occupies.
     accumulation : int
         Forward and backward passes per optimizer step.
+    through_host : bool
+        Whether accelerators exchange data through host memory.
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
+        "mixed_precision": _keeps_masters(given, software),
+        "gradient_precision": _gradients_in(given, software),
         "host_threads": host_threads,
-        "overlap_communication": _overlaps(software, parallelism),
+        "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
         "checkpoint_process_rate": defaults.CHECKPOINT_PROCESS_RATE.value,
     }
     left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
     adapters = _adapters(given, software)
     return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
+
+
+def _keeps_masters(train: Train, software: Software) -> bool:
+    """Return whether the framework stores fp32 weights if the scenario does not say so."""
+    whole = train.mode is Mode.TRAIN and train.trained is Trained.ALL
+    return whole and train.precision in _SIXTEEN and habit(software.framework).fp32_masters
+
+
+def _gradients_in(train: Train, software: Software) -> Precision | None:
+    """Return the format of gradients, if the framework's differs from that of the weights."""
+    narrow = train.precision is Precision.FP16 and train.mode is Mode.TRAIN
+    return Precision.FP16 if narrow and habit(software.framework).fp16_gradients else None
 
 
 def _adapters(given: Train, software: Software) -> Adapters | None:
@@ -224,7 +265,11 @@ def _adapters(given: Train, software: Software) -> Adapters | None:
 
 
 def _overlaps(software: Software, parallelism: Parallelism) -> bool:
-    """Return whether the framework exchanges gradients during the backward pass."""
+    """Return whether the framework exchanges gradients during the backward pass.
+
+    The rate of exchange through host memory is that of steps in which nothing seemed hidden, so
+    that nothing of it is.
+    """
     if parallelism.sharding is not Sharding.OPTIMIZER:
         return True
     return habit(software.framework).overlap_sharded
@@ -291,8 +336,8 @@ def _in_order(model: ConvNet, channels_last: bool) -> Model:  # noqa: FBT001 - p
 def memory_format(software: Software) -> MemoryFormat:
     """Return the memory format of images: as stated, else the framework's own.
 
-    PyTorch, and frameworks built on it, use channels first [1]_; TensorFlow, JAX and NVIDIA's
-    containers of MXNet and Paddle use channels last.
+    PyTorch, and frameworks built on it, use channels first [1]_, and MXNet, whose habits state it;
+    TensorFlow, JAX and NVIDIA's container of Paddle use channels last.
 
     References
     ----------
@@ -301,6 +346,7 @@ def memory_format(software: Software) -> MemoryFormat:
     framework = software.framework.lower()
     on_torch = "torch" in framework or framework in _ON_PYTORCH
     usual = MemoryFormat.CHANNELS_FIRST if on_torch else MemoryFormat.CHANNELS_LAST
+    usual = habit(framework).memory_format or usual
     return software.memory_format if software.states("memory_format") else usual
 
 
@@ -330,10 +376,20 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
     narrow = train.precision not in _WIDTHS
     if on_device and narrow and not train.states("mixed_precision"):
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
-        yield _note(what, str(train.precision))
+        masters = _keeps_masters(train, file.software)
+        yield _habit_note(file, what, "fp32" if masters else str(train.precision), own=masters)
+    gradients = _gradients_in(train, file.software)
+    if on_device and gradients is not None and not train.states("gradient_precision"):
+        what = "number format of gradients (train.gradient_precision not given)"
+        yield _habit_note(file, what, str(gradients), own=True)
+    yield from _dequantizing(file)
+    yield from _hooks(file)
     overlaps = _overlaps(file.software, file.parallelism)
     if train.states("overlap_communication"):
         overlaps = train.overlap_communication
+    elif overlaps and peers_through_host(file.hardware, file.host, file.gpus):
+        overlaps = False
+        yield _note(THROUGH_HOST, "none of it")
     if on_device and file.ranks > 1 and not train.states("bucket_size") and overlaps:
         yield defaults.BUCKET_SIZE.note
     checkpoints = train.checkpoint_every_steps is not None
@@ -348,7 +404,8 @@ def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assu
         return
     if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:
         what = "order of images in device memory (software.memory_format not given)"
-        yield _note(what, memory_format(file.software).value)
+        own = habit(file.software.framework).memory_format is not None
+        yield _habit_note(file, what, memory_format(file.software).value, own=own)
 
 
 def _gaps(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
@@ -389,6 +446,54 @@ def core_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assump
         return
     if model is not None and model.cpu_seconds == 0.0:
         yield share_note(units)
+
+
+def _dequantizing(file: UnresolvedScenario) -> Iterator[Assumption]:
+    """Yield the rate at which frozen weights of few bits are converted for each pass."""
+    train, gpu, eager = file.train, file.gpu, not file.software.compile
+    if gpu is None or train.trained is not Trained.LORA or train.frozen_precision is None:
+        return
+    if eager and train.frozen_precision is Precision.FP4:
+        yield Assumption(
+            what="conversion of frozen weights to 16 bit in eager code, per pass",
+            value=f"about {_DEQUANTIZED_RATE} per 2 TB/s of device memory",
+            source=_DEQUANTIZED_SOURCE,
+            bears_on=frozenset({Part.DEVICE}),
+        )
+
+
+def _hooks(file: UnresolvedScenario) -> Iterator[Assumption]:
+    """Yield that the time of DeepSpeed's hooks is left out where it shards parameters."""
+    sharded = file.parallelism.sharding is Sharding.PARAMETERS
+    if file.gpu is not None and sharded and file.software.framework.lower() in _ON_DEEPSPEED:
+        yield Assumption(
+            what="time of DeepSpeed's ZeRO-3 hooks around each layer",
+            value="not modeled; 5 ms more per layer and micro-batch, and 11 ms at least, were seen",
+            source=_HOOKS_SOURCE,
+            bears_on=frozenset({Part.DEVICE}),
+        )
+
+
+_ON_DEEPSPEED: Final = frozenset({"deepspeed", "huggingface", "transformers"})
+_HOOKS_SOURCE: Final = Source(
+    reference="QwenLM/Qwen README.md @2df8e8ac: full fine-tuning of Qwen-1.8B on one A100-80GB "
+    "takes about 2 s a step of 8 micro-batches at any length",
+    date="2023-12",
+    verified=False,
+)
+_DEQUANTIZED_RATE: Final = "145 G parameters/s (120 to 175)"
+_DEQUANTIZED_SOURCE: Final = Source(
+    reference="QwenLM/Qwen README.md @2df8e8ac (GPTQ kernels) and bitsandbytes: QLoRA against LoRA "
+    "steps on an A100-80GB",
+    date="2023-12",
+)
+
+
+def _habit_note(file: UnresolvedScenario, what: str, value: str, *, own: bool) -> Assumption:
+    """Return an assumption with the source of the framework's habit; `own`: the habit sets it."""
+    found = habit(file.software.framework)
+    source = Source(reference=found.source, date=found.date) if own else defaults.OWN_CHOICE
+    return Assumption(what=what, value=value, source=source)
 
 
 def _note(what: str, value: str) -> Assumption:

@@ -135,7 +135,7 @@ def none_found(found: Sequence[Recommendation] | ServiceChoices) -> list[str]:
     for each in found if isinstance(found, Sequence) else ():
         if each.winner is None:
             lines.append(f"{each.scenario.name}: no choice will do")
-            lines += nothing_texts(each)
+            lines += [*nothing_texts(each), *left_out_texts(each)]
     return lines
 
 
@@ -152,7 +152,8 @@ def one_document(answer: Recommendation, launch: Launch | None) -> Document:
     scenario = answer.scenario
     if answer.missing or answer.winner is None:
         title = "So far, time against cost: nothing predicted yet is better in both"
-        sections = section(title, *_front(answer)) if answer.missing else ()
+        left_out = section(_LEFT_OUT, notes(left_out_texts(answer)))
+        sections = section(title, *_front(answer)) if answer.missing else left_out
         verdict = tuple(part_texts(answer) if answer.missing else nothing_texts(answer))
     else:
         verdict = ()
@@ -189,13 +190,16 @@ def _found(answer: Recommendation, launch: Launch | None) -> tuple[Section, ...]
     )
 
 
+_LEFT_OUT: Final = "Left out"
+
+
 def reasons(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
     """Return the sections on alternatives: titles, each with its sentences."""
     return (
         (LOST, loser_texts(answer.losers)),
         ("What relieves the CPUs, best first", idea_texts(answer)),
         ("Cost of your fixed settings", [_pin(pin, answer.goal.objective) for pin in answer.pins]),
-        ("Left out", left_out_texts(answer)),
+        (_LEFT_OUT, left_out_texts(answer)),
     )
 
 
@@ -210,7 +214,9 @@ def several(
         part
         for answer in answers
         if answer.winner is None
-        for part in section(answer.scenario.name, notes(nothing_texts(answer)))
+        for part in section(
+            answer.scenario.name, notes([*nothing_texts(answer), *left_out_texts(answer)])
+        )
     ]
     title, shared = "One machine for all", notes(["no machine suits all"])
     lines = []
@@ -300,9 +306,11 @@ def part_texts(answer: Recommendation) -> list[str]:
 
 def looked_text(answer: Recommendation) -> str:
     """Describe the number of candidates, and the number of predicted candidates."""
-    stored = ", all from the store" * answer.from_store
-    could = f"{answer.predicted:,} predicted (those that could be best{stored})"
+    could = f"{answer.predicted:,} predicted (those that could be best)"
     return f"{answer.looked_at:,} candidates; {could}"
+
+
+_NONE: Final = "No candidate will do."
 
 
 def nothing_texts(answer: Recommendation) -> list[str]:
@@ -312,9 +320,17 @@ def nothing_texts(answer: Recommendation) -> list[str]:
         return part_texts(answer)
     if conflict is None or not conflict.limits:
         ways_out = () if conflict is None else conflict.ways_out
-        return ["No candidate meets all limits.", *ways_out]
+        return [_NONE, *ways_out, *_unchanged(answer)]
     limits = "; ".join(conflict.limits)
     return [f"No machine meets all limits: {limits}.", *conflict.ways_out]
+
+
+def _unchanged(answer: Recommendation) -> list[str]:
+    """Return a sentence on the scenario as it is, if it has a value under the goal."""
+    now = answer.now
+    if now is None or not now.is_predicted or now.value is None or now.broken:
+        return []
+    return [f"Your scenario unchanged meets all limits: {worth(now, answer.goal.objective)}."]
 
 
 def _front(answer: Recommendation) -> tuple[Table | None, Notes]:
@@ -860,7 +876,6 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "goal": {"metric": goal.objective.metric, "sense": goal.objective.sense.value},
         "candidates": answer.looked_at,
         "predicted": answer.predicted,
-        "from_store": answer.from_store,
         "missing": answer.missing,
         "winner": _choice(winner),
         "runner_up": _choice(answer.second),

@@ -146,6 +146,10 @@ class Gpu(Profile):
     """Name of the link to the host."""
     peer_link: NameFigure | None = None
     """Name of the link to other accelerators, all lanes together."""
+    bridge: NameFigure | None = None
+    """Name of the link of a bridge that can join two such cards, all bridges together."""
+    peer_access: bool = True
+    """Whether such cards read each other's memory over PCIe; GeForce cards do not."""
     power: PowerFigure | None = None
     """Power limit."""
     idle_power: PowerFigure | None = None

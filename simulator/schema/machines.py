@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from simulator.equations.cpu import capacity_beside
 from simulator.records import dataclass
@@ -124,6 +124,8 @@ class Link(Profile):
     """Time before the first byte."""
     duplex: bool = True
     """Whether both directions carry the rate at once."""
+    through_host: bool = False
+    """Whether data between accelerators is copied through host memory on its way."""
     collective: tuple[Curve, ...] = ()
     """Collectives measured over it, by message size."""
 
@@ -226,6 +228,17 @@ class PeerTopology(StrEnum):
     NONE = "none"
 
 
+class PeerPath(StrEnum):
+    """Path of data between the accelerators of one machine."""
+
+    NVLINK = "nvlink"
+    """Links between the accelerators, such as NVLink; for cards, a bridge between two."""
+    P2P = "p2p"
+    """PCIe, from one card's memory directly to the other's."""
+    HOST = "host"
+    """PCIe, through a buffer in host memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PcieSwitch:
     """A PCIe switch: the devices below it share one `uplink` to a socket's root complex.
@@ -265,8 +278,9 @@ class Host:
 
     `gpu_count` accelerators of one type `gpu` (None: a CPU-only machine), each on `host_link`,
     grouped under `switches` (a GPU under no switch has a root port of its own) and connected by
-    `peer_link` in `peer_topology`. `gpu_sockets` is the socket of each GPU. `local_storage` is the
-    kind of drives inside, `drive_count` their number.
+    `peer_link` in `peer_topology` (None: by PCIe, directly). `bridge` is the link that can join two
+    of the cards, `staging` the path through host memory, which is slower. `gpu_sockets` is the
+    socket of each GPU. `local_storage` is the kind of drives inside, `drive_count` their number.
     """
 
     name: str
@@ -281,6 +295,8 @@ class Host:
     socket_link: Link | None = None
     peer_link: Link | None = None
     peer_topology: PeerTopology = PeerTopology.NONE
+    bridge: Link | None = None
+    staging: Link | None = None
     network: Network | None = None
     local_storage: Storage | None = None
     drive_count: int = 0
@@ -294,6 +310,43 @@ class Host:
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
+    def peer_path(self) -> PeerPath:
+        """Path of data between its accelerators."""
+        if self.peer_link is None:
+            return PeerPath.P2P
+        return PeerPath.HOST if self.peer_link.through_host else PeerPath.NVLINK
+
+    def peers_by_default(self, gpus: int) -> PeerPath:
+        """Return the path between the first `gpus` accelerators where none is stated.
+
+        Accelerators with links of their own use these. Cards reach each other over PCIe, except
+        for cards without peer access, and for cards below several sockets: NCCL sends through host
+        memory then, unless collectives were measured over as many cards on such links.
+        """
+        if self.peer_link is not None or self.staging is None or self.gpu is None or gpus < PAIR:
+            return self.peer_path
+        sockets = len(set(self.gpu_sockets[:gpus]))
+        curves = () if self.host_link is None else self.host_link.collective
+        measured = any(c.machines == 1 and c.ranks >= gpus and c.verified for c in curves)
+        direct = self.gpu.peer_access and (sockets <= 1 or measured)
+        return PeerPath.P2P if direct else PeerPath.HOST
+
+    def with_peers(self, path: PeerPath) -> Host:
+        """Return the machine with its accelerators connected by another path.
+
+        A path that it does not have leaves it unchanged.
+        """
+        if path is self.peer_path:
+            return self
+        if path is PeerPath.P2P:
+            return replace(self, peer_link=None, peer_topology=PeerTopology.PCIE)
+        if path is PeerPath.HOST and self.staging is not None:
+            return replace(self, peer_link=self.staging, peer_topology=PeerTopology.PCIE)
+        if path is PeerPath.NVLINK and self.bridge is not None:
+            return replace(self, peer_link=self.bridge, peer_topology=PeerTopology.SWITCHED)
+        return self
+
+    @property
     def device_rate(self) -> BytesPerSecond | None:
         """Rate between one accelerator alone and its host, over its link and uplink [B/s]."""
         if self.host_link is None:
@@ -302,6 +355,8 @@ class Host:
         return min(self.host_link.rate, *uplinks, self.host_link.rate)
 
 
+PAIR: Final = 2
+"""Cards that a bridge joins."""
 MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 
 
@@ -321,6 +376,11 @@ class Hardware(Section):
     emulated: CountField | None = None
     """Instead of its accelerators, this number of processes on each machine that only wait for
     model.step_times, as storage benchmarks do; nothing is copied to them."""
+    peer_link: Annotated[PeerPath, Choice(PeerPath)] | None = None
+    """Path between its accelerators: nvlink (for cards, a bridge that joins two), p2p (PCIe from
+    card to card) or host (through host memory). Default: their own links; else p2p for data-centre
+    cards below one socket, host for cards without peer access such as GeForce, and for cards below
+    several sockets over which no collective was measured."""
     storage: TextField | None = None
     """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
     cache: TextField | None = None
@@ -352,7 +412,8 @@ class Hardware(Section):
     storage_request_rate: ByteRateField | None = None
     """Highest rate of one request to the store, instead of its own."""
     network_bandwidth: ByteRateField | None = None
-    """Rate of each machine's network attachment, one way, instead of its own."""
+    """Rate of each machine's network attachment, one way, for its accelerators in use, instead of
+    its own."""
     pcie_bandwidth: ByteRateField | None = None
     """Rate between an accelerator alone and its host, one way, over its link and the uplink of its
     switch, instead of its own."""

@@ -269,6 +269,15 @@ class Partition(StrEnum):
     """By compute, with the head's product counted: the last stage gets fewer."""
 
 
+class ContextExchange(StrEnum):
+    """Exchange of keys and values between context-parallel ranks."""
+
+    RING = "ring"
+    """Each rank sends a chunk to the next one while attention computes on the last one."""
+    ALL_GATHER = "all-gather"
+    """Each rank gathers the chunks of all ranks; gradients go around a ring in fp32."""
+
+
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
@@ -287,6 +296,9 @@ class Parallelism(Section):
     """Devices that share each sequence."""
     expert: DegreeField = 1
     """Ranks that the experts of a layer are spread over."""
+    expert_tensor: DegreeField = 1
+    """Devices that share each expert's matrices. Recipes of Megatron-Core set 1; its own default is
+    the degree of tensor parallelism."""
     sequence: bool = False
     """Whether norms and dropout, which tensor parallelism leaves whole, are split along the
     sequence."""
@@ -317,6 +329,11 @@ class Parallelism(Section):
     """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
     balanced_context: bool = True
     """Whether sequences are divided so that all context-parallel ranks have equal work."""
+    context_exchange: Annotated[ContextExchange, Choice(ContextExchange)] = field(
+        default=ContextExchange.RING, metadata=DEPENDS
+    )
+    """Exchange of keys and values between context-parallel ranks; by default as in the
+    framework."""
     reshard: bool | None = None
     """Whether sharded parameters are gathered again for the backward pass; by default they are,
     except in a pipeline."""

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engine.closed_form import lower_bound
+from simulator.engine.closed_form import device_bound, lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
@@ -345,7 +345,8 @@ def _in_closed_form(change: Change, reader: CandidateReader, now: Scenario) -> _
     at, parts = inputs.lengths, inputs.extras
     least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
     machines, copies = machines_price(scenario), _copies(now, scenario, change)
-    time = float(least) * at.total_steps + waited(copies)
+    least = max(float(least), device_bound(scenario))
+    time = least * at.total_steps + waited(copies)
     charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
     rent = None if machines is None else machines + data_rent(scenario)
     return _Estimate(

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Annotated, Final, TypeAlias
 
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
-from simulator.pipeline.stages.input import most_samples
+from simulator.pipeline.stages.communication import over_peer_link
+from simulator.pipeline.stages.input import client_of, most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.shipped import DATA
@@ -28,7 +29,7 @@ from simulator.results.envelope import (
     Measured,
     Span,
 )
-from simulator.schema.data_loading import CostBasis
+from simulator.schema.data_loading import CachePolicy, CostBasis
 from simulator.schema.fields import (
     Choice,
     Citation,
@@ -206,11 +207,11 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         yield Rate.WAITING, Grade.COMPUTED
     if _by_relative(scenario):
         yield Rate.DEVICE, Grade.RELATIVE
-    if _asks_for_objects(scenario, stated):
-        yield Rate.STORAGE, Grade.CONNECTION
+    yield from _of_client(scenario, stated)
     for rate, find in _EVIDENCE:
-        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, stated)
-        if grade is not None:
+        grade = find(scenario, stated)
+        covered = fitted and rate in _OF_FITTED_STEPS and grade is not Grade.PEERS
+        if grade is not None and not covered:
             yield rate, grade
     if _launches_unknown(scenario):
         yield Rate.LAUNCH, Grade.ASSUMED
@@ -246,10 +247,33 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
     )
 
 
-def _asks_for_objects(scenario: Scenario, stated: Hardware) -> bool:
-    store = scenario.cluster.trainers.storage
-    asked = store.scope is Scope.OBJECT and store.request_rate is not None
-    return asked and not stated.states("storage_request_rate")
+def _of_client(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]:
+    """Yield the evidence for reads of an object store through its client, and its CPU work."""
+    store, job = scenario.cluster.trainers.storage, scenario.job
+    client, dataset = client_of(scenario, store), job.dataset
+    if client is None or dataset.cache is CachePolicy.PRELOADED:
+        return
+    if dataset.read_time is not None:
+        yield Rate.CLIENT, Grade.STATED
+        return
+    keys = {"storage_latency": Grade.UNKNOWN_REQUEST, "storage_request_rate": Grade.UNKNOWN_STREAM}
+    open_ = [grade for key, grade in keys.items() if not stated.states(key)]
+    if store.as_read or not open_:
+        yield Rate.CLIENT, Grade.STATED
+    elif client.is_known:
+        figures = (client.sources.get(key) for key in ("request_time", "stream_rate"))
+        verified = all(source is None or source.verified for source in figures)
+        yield Rate.CLIENT, Grade.MEASURED if verified else Grade.ASSUMED
+    else:
+        yield from ((Rate.CLIENT, grade) for grade in open_)
+    if dataset.states("request_cpu") or dataset.states("core_rate"):
+        yield Rate.CLIENT_CPU, Grade.STATED
+    elif client.is_known:
+        figures = (client.sources.get(key) for key in ("request_cpu", "core_rate"))
+        verified = all(source is None or source.verified for source in figures)
+        yield Rate.CLIENT_CPU, Grade.MEASURED if verified else Grade.ASSUMED
+    else:
+        yield Rate.CLIENT_CPU, Grade.UNKNOWN_CPU
 
 
 def _is_fitted(scenario: Scenario) -> bool:
@@ -367,7 +391,8 @@ def _of_pcie(scenario: Scenario, stated: Hardware) -> Grade | None:
 
 def _of_nvlink(scenario: Scenario, stated: Hardware) -> Grade | None:
     del stated
-    return _of_link(scenario.cluster.trainers.host.peer_link)
+    host = scenario.cluster.trainers.host
+    return _of_link(host.peer_link) if over_peer_link(host) else None
 
 
 def _of_link(link: Link | None) -> Grade | None:
@@ -383,7 +408,12 @@ def _of_memory(scenario: Scenario, stated: Hardware) -> Grade | None:
 
 
 def _of_collectives(scenario: Scenario, stated: Hardware) -> Grade | None:
-    del stated
+    if scenario.devices <= 1:
+        return None
+    group = scenario.cluster.trainers
+    several = group.gpus_per_host > 1 and group.host.gpu is not None
+    if several and not stated.states("peer_link") and not over_peer_link(group.host):
+        return Grade.PEERS
     return Grade.COMPUTED if scenario.ranks > 1 else None
 
 

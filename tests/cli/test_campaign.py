@@ -59,3 +59,23 @@ def test_mistakes(plan: Run, tmp_path: Path, old: str, new: str, message: str) -
     outcome = plan("campaign", written(tmp_path, FILE.replace(old, new)))
     assert outcome.code == 2
     assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("data.samples=4096", "data.sample=4096", "data.sample: is not a known key"),
+        ("resnet18-imagenet-one-worker", "resnet18-imagenet-two", "there is no scenario"),
+    ],
+)
+def test_a_wrong_scenario_names_the_campaign_and_the_job(
+    plan: Run, tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    """File, line, key and job come before what is wrong with its scenario."""
+    outcome = plan("campaign", written(tmp_path, FILE.replace(old, new)))
+    assert outcome.code == 2
+    (line,) = outcome.err.splitlines()
+    assert line.startswith(
+        f"plan: {tmp_path / 'quarter.toml'}:7: job[0].scenario: job 'training': "
+    )
+    assert said in line

@@ -186,3 +186,15 @@ def test_a_list_says_of_when_its_prices_are(plan: Run) -> None:
     shown = plan("hardware", "list", "instance/aws/p4d.24xlarge").out
     assert "$/h: prices of 2026-07-20; plan hardware show NAME has the date of each" in shown
     assert "prices of" not in plan("hardware", "list", "gpu").out
+
+
+def test_a_file_with_an_impossible_name_is_left_out(plan: Run, tmp_path: Path) -> None:
+    """All other profiles are listed, and a warning names the file."""
+    folder = tmp_path / "storage"
+    folder.mkdir()
+    (folder / "a b.toml").write_text('schema = 1\nscope = "local"\n')
+    outcome = plan("hardware", "list", "storage", "--profiles", str(tmp_path))
+    assert outcome.code == 0
+    assert "storage/nvme-gen3" in outcome.out
+    assert "a b" not in outcome.out
+    assert f"warning: {folder / 'a b.toml'} is left out: name it with letters" in outcome.err

@@ -188,3 +188,26 @@ def test_the_price_of_a_pin_is_shown(ask: Plan, tmp_path: Path) -> None:
     assert pin["freed"]["count"] == 1
     assert pin["kept"]["value"] > pin["freed"]["value"]
     assert "input.where" not in pin["freed"]["settings"]
+
+
+def test_why_nothing_will_do_is_in_the_text(plan: Plan, tmp_path: Path) -> None:
+    """Measured step times hold for one device: all machines with another are refused, by name.
+
+    The scenario as it is runs on the measured device and has a cost.
+    """
+    path = tmp_path / "job.toml"
+    path.write_text(
+        'schema = 1\nextends = "resnet18-imagenet-one-worker"\n[goal]\n'
+        'minimize = "cost.usd_to_train"\n[goal.search]\n'
+        '"hardware.machine" = ["instance/aws/g5.*xlarge"]\n'
+    )
+    store = ("--store", str(tmp_path / "s.sqlite"), "--jobs", "1")
+    outcome = plan("recommend", str(path), *store)
+    assert outcome.code == 1
+    text = " ".join(outcome.out.split())
+    assert "No candidate will do." in text
+    assert "Your scenario unchanged meets all limits: $" in text
+    assert "g5.2xlarge, g5.4xlarge" in text
+    assert "model.step_times holds for v100-sxm2-16gb" in text
+    again = plan("recommend", str(path), *store)
+    assert again.out == outcome.out

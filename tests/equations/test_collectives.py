@@ -26,9 +26,12 @@ def test_volume_approaches_twice_the_buffer() -> None:
 
 
 def test_a_device_sends_for_each_layer_and_once_to_its_neighbours() -> None:
-    """Twice the layers send twice as much but for what goes to other stages."""
-    one, two = (collectives.exchanged_bytes(n, 3.0, 2.0, 1.0, 10.0) for n in (4.0, 8.0))
-    assert (one, two) == (34.0, 58.0)
+    """Four layers of 3 + 5 + 2 + 1 bytes, tables of 7, sends of 10; eight layers: 44 more."""
+    layer = {"tensor": 3.0, "context": 5.0, "experts": 2.0, "parameters": 1.0}
+    one, two = (
+        collectives.exchanged_bytes(layers=n, **layer, tables=7.0, sends=10.0) for n in (4.0, 8.0)
+    )
+    assert (one, two) == (61.0, 105.0)
 
 
 def test_bytes_pass_at_one_rate() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 import tempfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from support.importing import DATA, call, check_prefix, refused
 
 from simulator.importers import dlio
+from simulator.physics.footprint import checkpoint_bytes
+from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 
+Refused = Callable[..., list[str]]
 HERE = {"machine": "node/benchmark-client", "storage": "storage/nvme-gen4"}
 
 
@@ -198,3 +202,46 @@ def test_a_prefix_is_read_or_refused(share: float) -> None:
     content = (DATA / "dlio-unet3d-v2.yaml").read_bytes()
     with tempfile.TemporaryDirectory() as folder:
         check_prefix(content[: int(share * len(content))], Path(folder), "dlio")
+
+
+LLAMA = DATA / "dlio-llama3-8b-invented.yaml"
+
+
+def test_a_checkpoint_workload_writes_one_in_every_step(tmp_path: Path) -> None:
+    """Ten checkpoints of 8 ranks: 12 bytes of each of 8.03e9 parameters (fp32, two moments).
+
+    A step computes one token, so that it takes as long as its checkpoint.
+    """
+    fragment = dlio.read(LLAMA, machine="p5.48xlarge", storage=HERE["storage"], accelerators=8)
+    path = tmp_path / "scenario.toml"
+    path.write_text(fragment.text, encoding="utf-8")
+    scenario = load_scenario(str(path))
+    prediction = predict(scenario, intervals=False)
+    assert scenario.ranks == 8
+    assert scenario.job.train.checkpoint_every_steps == 1
+    assert prediction.total_steps == 10
+    assert float(checkpoint_bytes(scenario)) == pytest.approx(12 * 8.03e9, rel=0.01)
+    assert prediction.timing.split.checkpoint > 0.9 * prediction.timing.step_time.mean
+    assert any("read back" in warning for warning in fragment.warnings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("transformer:\n", "other:\n", "without model.transformer"),
+        ("hidden_size: 4096", "hidden: 4096", "has no 'hidden_size'"),
+        ("zero_stage: 3", "zero_stage: 4", "is above 3, found 4"),
+        ("model_datatype: fp16", "model_datatype: int3", "has an unknown 'model_datatype'"),
+        ("num_layers: 32", "num_layers: many", "is not a number, found 'many'"),
+        ("num_checkpoints_write: 10", "num_checkpoints_write: 0", "is below 1, found 0"),
+    ],
+)
+def test_a_damaged_checkpoint_workload(
+    tmp_path: Path, problems: Refused, old: str, new: str, said: str
+) -> None:
+    """One message for each problem."""
+    path = tmp_path / "w.yaml"
+    text = LLAMA.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert any(said in message for message in problems(dlio.read, path))

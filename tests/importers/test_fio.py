@@ -147,7 +147,43 @@ def test_reads_and_writes_as_one_are_left_out(data: Path, problems: Refused) -> 
     """A real mixed run says nothing of reads alone."""
     found = problems(read, [data / "fio-3.33-mixed.json"])
     assert len(found) == 1
-    assert found[0].startswith("fio-3.33-mixed.json: holds no run that only reads")
+    assert found[0].startswith("fio-3.33-mixed.json: holds no run that only reads or only writes")
+
+
+def writes() -> dict[str, Any]:
+    """The sample's large reads as writes, as a test of checkpoints has them."""
+    runs = sample()
+    job = runs["jobs"][0]
+    job["job options"]["rw"] = "write"
+    job["read"], job["write"] = job["write"], job["read"]
+    runs["jobs"] = [job]
+    return runs
+
+
+def test_runs_that_only_write_keep_the_read_rate_of_their_store(
+    tmp_path: Path, problems: Refused
+) -> None:
+    """Alone they are no profile; with the store, its reads stay with their own source."""
+    path = write(tmp_path, writes())
+    (message,) = problems(read, [path])
+    assert "so there is no read rate; run fio with --rw=read --bs=1m, or name the store" in message
+    over = Catalogue.default().storage("nvme-gen3")
+    fragment = read([path], Scope.LOCAL, over)
+    store = loaded(fragment, tmp_path)
+    assert store.write_bandwidth == pytest.approx(sample()["jobs"][0]["read"]["bw_bytes"], rel=1e-5)
+    assert store.write_bandwidth != over.write_bandwidth
+    assert store.read_bandwidth == over.read_bandwidth
+    assert store.sources["read_bandwidth"] == over.sources["read_bandwidth"]
+    assert store.sources["write_bandwidth"].reference.startswith("fio-3.33")
+
+
+def test_what_was_measured_comes_before_what_is_kept(tmp_path: Path) -> None:
+    """Reads of the runs; the datasheet's read rate is left out, as it may be below them."""
+    over = Catalogue.default().storage("nvme-gen3")
+    plain = loaded(read([write(tmp_path, sample())]), tmp_path)
+    kept = loaded(read([write(tmp_path, sample())], Scope.LOCAL, over), tmp_path)
+    assert kept.achievable_read_bandwidth == plain.achievable_read_bandwidth
+    assert kept.read_bandwidth == plain.read_bandwidth
 
 
 def test_unified_reporting_of_pure_reads_is_read(tmp_path: Path) -> None:

@@ -81,13 +81,19 @@ def test_a_gather_sends_what_a_ring_does(ranks: float) -> None:
 
 
 def test_fully_sharded_parameters_go_round_three_times() -> None:
-    """FSDP on one machine gathers for both passes and scatters gradients; none once a step."""
+    """FSDP on one machine gathers for both passes and scatters gradients; none once a step.
+
+    The embedding does as layers do, the head is gathered once for both passes.
+    """
     d = described("llama3-8b-fsdp")
     found, (held, _) = traffic(d), layer_parameters(d)
     bytes_of = d.work.gather_bytes * (1.0 + d.layout.again) + d.work.gradient_bytes
     assert found.parameters == SentBytes(pytest.approx(7.0 / 8.0 * held * bytes_of), 0.0)
     assert found.gradients.whole == 0.0
-    assert found.micro_batch.whole == pytest.approx(32.0 * found.parameters.inside)
+    table = 128256 * 4096
+    tables = 7.0 / 8.0 * table * (bytes_of + d.work.gather_bytes + d.work.gradient_bytes)
+    assert found.tables == SentBytes(pytest.approx(tables), 0.0)
+    assert found.micro_batch.whole == pytest.approx(32.0 * found.parameters.inside + tables)
 
 
 def test_plain_data_parallelism_reduces_all_gradients_once_a_step() -> None:
@@ -177,6 +183,16 @@ def test_a_tensor_group_over_machines_pays_the_network_latency_of_each_hop(machi
     assert tuple(map(float, found)) == pytest.approx((float(local), between))
     empty = tensor_all_reduce_times(0.0, description, kernels)
     assert float(empty[1]) == pytest.approx(hops * kernels.exchange.network_latency)
+
+
+def test_a_tensor_group_over_single_cards_reaches_what_gradients_do() -> None:
+    """With one card for eight devices the bytes take as long as at the rate of gradient sums."""
+    description, kernels = tensor_group(16)
+    alone = replace(description, device=replace(description.device, shared_card=1.0))
+    latency = float(tensor_all_reduce_times(0.0, description, kernels)[1])
+    times = [float(tensor_all_reduce_times(SIZE, d, kernels)[1]) for d in (description, alone)]
+    rates = kernels.exchange.network, kernels.exchange.network_gradients
+    assert (times[1] - latency) / (times[0] - latency) == pytest.approx(rates[0] / rates[1])
 
 
 def test_a_tensor_group_inside_a_machine_uses_no_network() -> None:

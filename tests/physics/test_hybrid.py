@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from simulator.physics.communication import all_gather_time
 from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.physics.parameters import layer_parameters, table_parameters
-from simulator.physics.training_step import TrainingStep, gather_times, training_step
+from simulator.physics.training_step import (
+    TrainingStep,
+    gather_times,
+    table_gather_times,
+    training_step,
+)
 from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
 from simulator.pipeline.program import check_modelled
 from simulator.reading.scenario import load_scenario
@@ -114,6 +119,7 @@ def test_volumes_of_groups_of_a_machine() -> None:
     scattered = float(inside * work.gradient_bytes) + start.large_latency
     assert float(layer.scatter) == pytest.approx(scattered)
     whole = held * description.shape.layers + table_parameters(description)
+    whole = whole + table_parameters(description)
     between = 2.0 * 3.0 / 4.0 * whole * work.gradient_bytes / device.network
     assert float(training_step(description, free).gradients) == pytest.approx(float(between))
 
@@ -133,12 +139,16 @@ def test_exchange_that_does_not_overlap_is_waited_for(sharding: str) -> None:
 
 
 def test_sharded_parameters_in_turn_show_every_gather() -> None:
-    """A step in turn waits for two gathers and one scatter of each layer, and one of each."""
+    """A step in turn waits for two gathers and one scatter of each layer, and one of each.
+
+    It also waits for those of the embedding, and for one gather and one scatter of the head.
+    """
     description, kernels = job("train.overlap_communication=false")
     free = without_latency(kernels)
     layer, step = gather_times(description, free), training_step(description, free)
     layers = description.shape.layers
     shown = layers * (layer.gather + layer.again + layer.scatter) + layer.gather + layer.scatter
+    shown = shown + sum(table.total for table in table_gather_times(description, free))
     batches = float(step.micro_batches)
     assert float(step.exchange) * batches == pytest.approx(float(shown) * batches, rel=1e-9)
 
@@ -158,7 +168,7 @@ def test_ranks_far_apart_meet_over_the_network_alone() -> None:
     """Two ranks of different machines send half of it each way, all eight pairs at once."""
     description, kernels = job()
     free, size = without_latency(kernels), 1e9
-    time = all_gather_time(size, 2.0, description, free, apart=8.0)
+    time = all_gather_time(size, 2.0, description, free, stride=8.0)
     assert float(time) == pytest.approx(0.5 * size * 8.0 / description.device.network)
 
 

@@ -171,7 +171,7 @@ def test_gradients_of_experts_are_added_up_over_their_copies_alone() -> None:
     ways = [
         float(
             all_gather_time(
-                size * width, 4.0, four, EXPERTS[1], apart=8.0, messages=four.shape.layers
+                size * width, 4.0, four, EXPERTS[1], stride=8.0, messages=four.shape.layers
             )
         )
         for width in (four.work.gradient_bytes, four.work.gather_bytes)

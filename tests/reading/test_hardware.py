@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.physics.collectives import network_rate
+from simulator.physics.transformer import transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.schema.machines import Host
 
@@ -38,3 +39,31 @@ def test_the_bandwidth_that_is_there_changes_nothing() -> None:
     assert before.network is not None
     after = machine(f"hardware.network_bandwidth={before.network.bandwidth} B/s")
     assert after.network == before.network
+
+
+@pytest.mark.parametrize(
+    ("stated", "gpus", "cards"),
+    [
+        # One of four cards of 12.5 GB/s carries as much, and two accelerators reach all of it.
+        ("100 Gb/s", 8, 1),
+        ("100 Gb/s", 2, 1),
+        # Eight times as much needs all cards, or those of the accelerators in use.
+        ("800 Gb/s", 8, 4),
+        ("800 Gb/s", 2, 2),
+    ],
+)
+def test_a_stated_network_belongs_to_the_accelerators_in_use(
+    stated: str, gpus: int, cards: int
+) -> None:
+    """The rate is that of the accelerators in use, through as many cards as it takes."""
+    own = ("hardware.machine=node/dgx-1v", f"hardware.gpus={gpus}", "hardware.count=2")
+    own = (*own, "train.precision=fp16")
+    scenario = load_scenario("llama3-8b-fsdp", overrides=own)
+    assert scenario.cluster.trainers.host.network is not None
+    assert scenario.cluster.trainers.host.network.cards == 4
+    said = f"hardware.network_bandwidth='{stated}'"
+    found = load_scenario("llama3-8b-fsdp", overrides=(*own, said))
+    network = found.cluster.trainers.host.network
+    assert network is not None
+    assert network.cards == cards
+    assert transformer_step(found).device.network == network.bandwidth

@@ -76,6 +76,7 @@ FORMATS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("nccl-tests", ("nccl-2.17-alltoall-two-hosts-invented.txt",), ()),
     ("dlio", ("dlio-unet3d-v2.yaml",), ("--machine", "p4d.24xlarge")),
     ("dlio", ("dlio-run-config-invented.yaml",), ()),
+    ("dlio", ("dlio-llama3-8b-invented.yaml",), ("--machine", "p5.48xlarge")),
     ("torch-trace", (KINETO,), ("--batch", "32", "--to-batch", "64", "--gpus", "16")),
     ("torch-trace", ("kineto-2.13-cpu-real.pt.trace.json.gz",), ("--batch", "8")),
     ("hf-config", ("hf-llama-3.1-8b.json",), ()),

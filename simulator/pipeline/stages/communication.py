@@ -18,6 +18,7 @@ from simulator.schema.accelerators import Precision
 from simulator.schema.machines import Collective, Host, LinkKind
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
+from simulator.schema.transformers import Transformer
 from simulator.terms import product_of, quotient_of, stated, term
 from simulator.units import Real, Seconds, anywhere, in_common, where
 
@@ -131,8 +132,9 @@ GROWTH = 1.25
 def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
     """Return the share of the gradients in each bucket, in the order in which they are ready.
 
-    The last one is a single bucket of the framework's size, since only it cannot overlap with the
-    backward pass. Earlier ones are merged, `GROWTH` times as many with each step back from the end,
+    The last one is a single bucket, since only it cannot overlap with the backward pass: of the
+    framework's size, or of the input embedding's if that is larger, since a parameter is not split.
+    Earlier ones are merged, `GROWTH` times as many with each step back from the end,
     so that a few events represent many buckets. An all-reduce that takes less than 1 / `GROWTH` of
     the backward pass still ends before the next merged bucket is ready, as without merging.
     """
@@ -140,14 +142,24 @@ def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
     gradients = float(gradient_bytes(scenario))
     if not train.overlap_communication or train.bucket_size <= 0.0:
         return (1.0,)
-    if gradients <= train.bucket_size:
+    last = max(train.bucket_size, _embedding_gradients(scenario))
+    if gradients <= last:
         return (1.0,)
-    shares, left, merged = [], 1.0, train.bucket_size / gradients
+    shares, left, merged = [last / gradients], 1.0 - last / gradients, train.bucket_size / gradients
     while left > merged:
         shares.append(merged)
         left -= merged
         merged *= GROWTH
     return (left, *reversed(shares))
+
+
+def _embedding_gradients(scenario: Scenario) -> float:
+    """Return the bytes of the gradients of a language model's input embedding; 0 if none."""
+    job = scenario.job
+    if not isinstance(job.model, Transformer) or job.train.freezes:
+        return 0.0
+    width = float(gradient_bytes(scenario)) / float(job.model.dense_parameters)
+    return float(job.model.embedding.tokens * job.model.hidden) * width
 
 
 _DONE: Final = 1.0 - 2.0**-10
@@ -186,8 +198,10 @@ class Exchange:
                 exchanged_bytes,
                 layers=traffic.layers,
                 tensor=traffic.tensor.whole,
+                context=traffic.context.whole,
                 experts=traffic.experts.whole,
                 parameters=traffic.parameters.whole,
+                tables=traffic.tables.whole,
                 sends=traffic.sends.whole,
             )
             outward = traffic.micro_batch.outward

@@ -12,7 +12,7 @@ import difflib
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,14 @@ from simulator.reading.document import (
     read_document,
     schema_problem,
 )
-from simulator.reading.hardware.devices import Cite, to_cpu, to_gpu, to_link, to_storage
+from simulator.reading.hardware.devices import (
+    Cite,
+    to_client,
+    to_cpu,
+    to_gpu,
+    to_link,
+    to_storage,
+)
 from simulator.reading.hardware.machine import DefaultsFile, swapped, to_host
 from simulator.reading.hardware.profile_text import price_table
 from simulator.reading.lines import KeyPath
@@ -36,13 +43,13 @@ from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import DateField, TextField
 from simulator.schema.machines import Cpu, Host, Link
 from simulator.schema.provenance import Source
-from simulator.schema.storage import Storage
+from simulator.schema.storage import Storage, StoreClient
 
-Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
+Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage | StoreClient
 """Types of the contents of a profile."""
 Thing = TypeVar("Thing")
 
-KINDS: Final = ("gpu", "cpu", "link", "storage", "node", "instance")
+KINDS: Final = ("gpu", "cpu", "link", "storage", "client", "node", "instance")
 """The folders of a profile directory."""
 ENVIRONMENT: Final = "PLAN_PROFILES"
 """Environment variable with profile directories, separated as in ``$PATH``."""
@@ -59,7 +66,8 @@ _LONGEST: Final = 200
 _ANY: Final = "profile"
 _MACHINES: Final = ("node", "instance")
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
-    {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
+    {"gpu": "accelerator", "cpu": "processor", "storage": "store",
+     "client": "client of object stores", "node": "machine",
      "instance": "machine"}
 )  # fmt: skip
 
@@ -141,6 +149,10 @@ class Catalogue:
         """Return the store called `name`, with or without the prefix ``storage/``."""
         return self._device("storage", name, to_storage)
 
+    def client(self, name: str) -> StoreClient:
+        """Return the client of object stores called `name`, with or without ``client/``."""
+        return self._device("client", name, to_client)
+
     def host(self, name: str) -> Host:
         """Return the machine called `name`: ``node/...`` or ``instance/...``."""
         name = self._meant(name, _MACHINES)
@@ -169,6 +181,7 @@ class Catalogue:
             "cpu": self.cpu,
             "link": self.link,
             "storage": self.storage,
+            "client": self.client,
             "node": self.host,
             "instance": self.host,
         }
@@ -187,15 +200,23 @@ class Catalogue:
         return defaults
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the full names of all profiles of a kind of `KINDS`, sorted; reads no file."""
+        """Return the full names of all profiles of a kind of `KINDS`, sorted; reads no file.
+
+        Files whose names no profile can have, such as ``a b.toml``, are left out.
+        """
         if kind not in self._names:
-            found = {
-                path.relative_to(directory).as_posix().removesuffix(".toml")
-                for directory in self.directories
-                for path in (directory / kind).rglob("*.toml")
-            }
+            found = {name for name, _ in self._files(kind) if _is_name(name)}
             self._names[kind] = tuple(sorted(found, key=_natural))
         return self._names[kind]
+
+    def misnamed(self, kind: str) -> tuple[Path, ...]:
+        """Return the files of a kind whose names no profile can have, sorted."""
+        return tuple(sorted(path for name, path in self._files(kind) if not _is_name(name)))
+
+    def _files(self, kind: str) -> Iterator[tuple[str, Path]]:
+        for directory in self.directories:
+            for path in (directory / kind).rglob("*.toml"):
+                yield path.relative_to(directory).as_posix().removesuffix(".toml"), path
 
     def listed(self, wanted: str) -> tuple[str, ...]:
         """Return the full names of the kind `wanted`, else the names that `holding` finds.
@@ -279,7 +300,7 @@ class Catalogue:
         return merged
 
     def _paths(self, name: str) -> tuple[Path, ...]:
-        if not _NAME.fullmatch(name) or max(map(len, name.split("/"))) > _LONGEST:
+        if not _is_name(name):
             return ()
         paths = (directory / f"{name}.toml" for directory in self.directories)
         return tuple(path for path in paths if path.is_file())
@@ -300,6 +321,11 @@ class Catalogue:
 
 
 _RENTED: Final = "instance/"
+
+
+def _is_name(name: str) -> bool:
+    """Return True if a profile may have this name: letters, digits, - . _ + and folders."""
+    return _NAME.fullmatch(name) is not None and max(map(len, name.split("/"))) <= _LONGEST
 
 
 def _folded(name: str) -> str:

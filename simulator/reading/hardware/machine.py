@@ -34,7 +34,16 @@ from simulator.schema.fields import (
     RateFigure,
     TextField,
 )
-from simulator.schema.machines import Cpu, CpuPool, Host, Link, Network, PcieSwitch, PeerTopology
+from simulator.schema.machines import (
+    PAIR,
+    Cpu,
+    CpuPool,
+    Host,
+    Link,
+    Network,
+    PcieSwitch,
+    PeerTopology,
+)
 from simulator.schema.provenance import Source
 from simulator.schema.storage import Storage
 
@@ -380,7 +389,7 @@ def _with_gpus(build: _Build, host: Host) -> Host:
     build.cite_as(gpu="gpu.model", gpu_count="gpu.count", peer_topology="gpu.peer_topology")
     several = table.count > 1
     topology = table.peer_topology or PeerTopology.PCIE
-    return replace(
+    host = replace(
         host,
         gpu=gpu,
         gpu_count=table.count,
@@ -388,15 +397,36 @@ def _with_gpus(build: _Build, host: Host) -> Host:
         peer_topology=topology if several else PeerTopology.NONE,
         peer_link=_link(build, gpu, "peer_link") if several and topology in _LINKED else None,
     )
+    try:
+        return _with_paths(host, build.parts)
+    except InputError as error:
+        build.problems.extend(error.problems)
+        return host
+
+
+STAGING: Final = "peers-through-host"
+"""Profile of the path between cards through host memory."""
+
+
+def _with_paths(host: Host, parts: Parts) -> Host:
+    """Return the machine with the other paths that its accelerators could take to each other."""
+    gpu = host.gpu
+    if gpu is None or host.gpu_count < PAIR or host.host_link is None or gpu.unified_memory:
+        return host
+    bridge = None if gpu.bridge is None else parts.link(gpu.bridge)
+    return replace(host, bridge=bridge, staging=parts.link(STAGING))
 
 
 def _link(build: _Build, gpu: Gpu, key: str) -> Link | None:
     """Return the host link of each accelerator: of the machine, else of its own profile."""
     own: str | None = getattr(build.file.gpu, key)
     usual: str | None = getattr(gpu, key)
+    origin = key
+    if key == "peer_link" and usual is None and build.file.gpu.count == PAIR:
+        origin, usual = "bridge", gpu.bridge
     build.cite_as(**{key: f"gpu.{key}"})
-    if own is None and key in gpu.sources:
-        build.sources[key] = gpu.sources[key]
+    if own is None and origin in gpu.sources:
+        build.sources[key] = gpu.sources[origin]
     if own is None and usual is None and key == "peer_link":
         hint = f"the profile {gpu.name} names none"
         build.fault(("gpu", key), "is missing, as peer_topology asks for a link", hint)
@@ -562,14 +592,17 @@ def swapped(host: Host, name: str, parts: Parts) -> Host:
     gpu = parts.gpu(name)
     linked = host.peer_topology in {PeerTopology.SWITCHED, PeerTopology.MESH}
     peer = parts.link(gpu.peer_link) if linked and gpu.peer_link is not None else None
-    return replace(
+    replaced = replace(
         host,
         gpu=gpu,
         host_link=_slot(host, gpu, parts),
         peer_link=peer,
         peer_topology=PeerTopology.PCIE if linked and peer is None else host.peer_topology,
+        bridge=None,
+        staging=None,
         prices=(),
     )
+    return _with_paths(replaced, parts)
 
 
 def _slot(host: Host, gpu: Gpu, parts: Parts) -> Link | None:

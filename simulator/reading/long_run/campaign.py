@@ -6,7 +6,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
-from simulator.errors import InputError
+from simulator.errors import InputError, PlanError
 from simulator.reading.document import Document, check, read_document
 from simulator.records import dataclass
 from simulator.schema.fields import (
@@ -83,6 +83,16 @@ class Campaign:
         """Return the error for a key of the job with index `number`, from 0."""
         problem = self.document.problem(("job", number, key), message, hint=hint)
         return InputError((problem,))
+
+    def refuse_scenario(self, number: int, error: PlanError) -> InputError:
+        """Return the error for a scenario of the job with index `number`, from 0, or its keys."""
+        name = self.jobs[number].name
+        causes = error.problems if isinstance(error, InputError) else (error,)
+        problems = [
+            self.document.problem(("job", number, "scenario"), f"job '{name}': {cause}", show=False)
+            for cause in causes
+        ]
+        return InputError(tuple(problems))
 
 
 def read_campaign(path: Path) -> Campaign:

@@ -166,6 +166,13 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         knobs=data_loading.single_read_knobs,
     ),
     Lever(
+        name="client",
+        keys=("data.client",),
+        applies=data_loading.streams,
+        changes=data_loading.other_clients,
+        knobs=data_loading.client_knob,
+    ),
+    Lever(
         name="network bandwidth",
         keys=("hardware.network_bandwidth",),
         knobs=data_loading.network_knob,
@@ -257,6 +264,13 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         name="links between GPUs", keys=("calibration.collective",), knobs=training.device_link_knob
     ),
     # machines
+    Lever(
+        name="path between GPUs",
+        keys=("hardware.peer_link",),
+        applies=training.computes,
+        changes=machines.other_peer_paths,
+        knobs=machines.peer_path_knob,
+    ),
     Lever(
         name="accelerators",
         keys=("hardware.gpus", "input.workers"),
@@ -374,18 +388,10 @@ class Resource(StrEnum):
 # The part of the list that each verb shows, in its order.
 
 NEXT_STEPS: Final = (
-    *(
-        "workers",
-        "prefetch",
-        "copies ahead",
-        "layout",
-        "concurrent reads",
-        "placement",
-        "storage",
-        "decoder",
-    ),
-    *("helpers", "preparation beforehand", "precision", "software", "batch size"),
-    *("recomputation", "sharding", "parallelism", "accelerators", "sharding with recomputation"),
+    *("workers", "prefetch", "copies ahead", "layout", "concurrent reads", "client", "placement"),
+    *("storage", "decoder", "helpers", "preparation beforehand", "precision", "software"),
+    *("batch size", "recomputation", "sharding", "parallelism", "path between GPUs"),
+    *("accelerators", "sharding with recomputation"),
     *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
     "machines",
 )
@@ -393,7 +399,8 @@ NEXT_STEPS: Final = (
 WHATIF: Final = (
     *("workers", "remote workers", "prefetch", "batch size", "vCPUs", "vCPUs+workers"),
     *("CPU speed", "RAM", "RAM bandwidth", "storage bandwidth", "storage IOPS", "single reads"),
-    *("network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs", "machines"),
+    *("client", "network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs"),
+    *("path between GPUs", "machines"),
     "number of helpers",
 )
 """Levers of plan whatif."""

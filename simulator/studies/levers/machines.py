@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from simulator.physics.collectives import pace_inside
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
-from simulator.schema.machines import Host, short_name
+from simulator.schema.machines import PAIR, Collective, Host, PeerPath, short_name
+from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
 from simulator.studies.baseline import Baseline, Machine
 from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS, Settings
 from simulator.studies.levers.data_loading import MAX_WORKERS
-from simulator.studies.levers.lever import Change, SearchPoint, Shortage, Situation
+from simulator.studies.levers.lever import Change, Knob, SearchPoint, Shortage, Situation
+from simulator.units import BYTE, BYTE_PER_SECOND, parse
 
 MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""
+PEER_LINK: Final = "hardware.peer_link"
+LARGE_BUFFER: Final = parse("1 GiB", BYTE)
+"""Buffer of an all-reduce whose time is its bytes."""
 _MACHINE_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
 """Keys that describe a machine instead of its profile."""
 
@@ -73,6 +79,68 @@ def all_accelerators(situation: Situation) -> Iterator[Change]:
         settings,
         note="" if fixed else f"a step then takes {more:g} times as many samples",
     )
+
+
+def other_peer_paths(situation: Situation) -> Iterator[Change]:
+    """Propose a faster path between cards: a bridge, or PCIe without a copy in host memory."""
+    trainers = situation.baseline.scenario.cluster.trainers
+    host, gpus = trainers.host, trainers.gpus_per_host
+    if gpus < PAIR or host.gpu is None or host.peer_path is PeerPath.NVLINK:
+        return
+    if _offered(host, PeerPath.NVLINK, gpus):
+        yield Change(
+            "an NVLink bridge between the two cards",
+            {PEER_LINK: PeerPath.NVLINK.value},
+            note="its price is not included",
+        )
+    if host.peer_path is PeerPath.HOST and _offered(host, PeerPath.P2P, gpus):
+        yield Change(
+            "peer-to-peer copies between the cards",
+            {PEER_LINK: PeerPath.P2P.value},
+            note="needs kernel and NCCL settings such as iommu=pt and NCCL_P2P_LEVEL=SYS",
+        )
+
+
+def peer_path_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Yield the rate between cards, which another path between them changes."""
+    trainers = scenario.cluster.trainers
+    host, gpus = trainers.host, trainers.gpus_per_host
+    if gpus < PAIR or host.gpu is None or host.host_link is None or scenario.job.model is None:
+        return
+    paths = {
+        path: rate
+        for path in PeerPath
+        if (changed := host.with_peers(path)).peer_path is path
+        and _offered(host, path, gpus)
+        and (rate := _peer_rate(changed, gpus)) > 0.0
+    }
+    now = paths.get(host.peer_path, 0.0)
+    if len(paths) < PAIR or host.peer_path is PeerPath.NVLINK:
+        return
+
+    def settings(rate: float) -> Settings:
+        return {PEER_LINK: min(paths, key=lambda path: abs(paths[path] - rate)).value}
+
+    yield Knob(
+        name="path between GPUs",
+        value=now,
+        unit=BYTE_PER_SECOND,
+        settings=settings,
+        limits=False,
+        steps=tuple((path.value, rate) for path, rate in paths.items() if rate > now),
+    )
+
+
+def _offered(host: Host, path: PeerPath, gpus: int) -> bool:
+    """Return whether accelerators can be connected by a path, or are."""
+    if path is PeerPath.NVLINK and host.peer_path is not path:
+        return host.bridge is not None and gpus == PAIR
+    return path is not PeerPath.P2P or host.gpu is None or host.gpu.peer_access
+
+
+def _peer_rate(host: Host, gpus: int) -> float:
+    """Return the bus bandwidth of a large all-reduce inside a machine [B/s]."""
+    return float(pace_inside(Collective.ALL_REDUCE, LARGE_BUFFER, gpus, host)[1])
 
 
 def other_machines(situation: Situation) -> Iterator[Change]:

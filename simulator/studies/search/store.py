@@ -2,6 +2,8 @@
 
 Rows go by the content hash of what was predicted. They are written at once and never
 changed, so a killed search loses only what it had not finished, and two searches may share a file.
+Each begins with a digest of its key and contents: a row that another program changed is predicted
+again.
 
 Write-ahead logging lets readers and a writer work at once. A commit is handed to the operating
 system but not forced to the disk (``synchronous=NORMAL``): it outlives the death of this process,
@@ -11,6 +13,7 @@ can be worked out again; forcing every one to the disk would slow all searches d
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -31,6 +34,8 @@ OURS: Final = 0x706C616E
 """SQLite's application id of a store: "plan" in ASCII."""
 LOCK_TIMEOUT: Final = 30.0
 """How long to wait for another search that writes [s]."""
+_DIGEST_SIZE: Final = 16
+"""Length of the digest of a row [B]."""
 AT_ONCE: Final = 500
 """Keys asked for in one query."""
 MEMORY: Final = Path(":memory:")
@@ -70,7 +75,8 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 class Store:
     """Outcomes by key, in a file that survives the death of this process.
 
-    A row that cannot be read is deleted and predicted again; `damaged` is their number.
+    A row whose digest is not that of its contents is deleted and predicted again; `damaged` is
+    their number.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ class Store:
         if not self._resume:
             return {}
         wanted = list(dict.fromkeys(keys))
-        rows: list[tuple[str, str]] = []
+        rows: list[tuple[str, object]] = []
         with self._told():
             for start in range(0, len(wanted), AT_ONCE):
                 part = wanted[start : start + AT_ONCE]
@@ -245,11 +251,20 @@ def _to_text(outcome: Outcome) -> str:
         "intervals": outcome.intervals,
         "warnings": outcome.warnings,
     }
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+    return f"{_digest(outcome.key, text)} {text}"
 
 
-def _from_text(key: str, text: str) -> Outcome | None:
-    """Parse a stored outcome; return None if it cannot be read."""
+def _digest(key: str, text: str) -> str:
+    content = f"{key}\n{text}".encode(errors="surrogatepass")
+    return hashlib.blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()
+
+
+def _from_text(key: str, row: object) -> Outcome | None:
+    """Parse a stored outcome; return None if it is not what was stored under this key."""
+    digest, _, text = row.partition(" ") if isinstance(row, str) else ("", "", "")
+    if digest != _digest(key, text):
+        return None
     try:
         tree = json.loads(text)
         return Outcome(
@@ -258,7 +273,7 @@ def _from_text(key: str, text: str) -> Outcome | None:
             figures=tree["figures"],
             intervals=tree["intervals"],
             reason=tree["reason"],
-            warnings=tuple(tree.get("warnings", ())),  # rows of an earlier plan have none
+            warnings=tuple(tree["warnings"]),
             key=key,
         )
     except (ValueError, KeyError, TypeError):

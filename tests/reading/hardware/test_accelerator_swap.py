@@ -43,7 +43,7 @@ def test_the_slot_or_the_card_sets_the_pace_of_its_link() -> None:
 
 def test_links_between_accelerators_come_with_them() -> None:
     """Cards with links of their own bring them, cards without go over PCIe."""
-    linked, bare = machine("hardware.gpu=h100-sxm5-80gb"), machine("hardware.gpu=t4")
+    linked, bare = machine("hardware.gpu=h100-sxm5-80gb"), machine("hardware.gpu=l40s")
     assert linked.peer_link == Catalogue.default().link("link/nvlink4")
     assert (bare.peer_link, bare.peer_topology) == (None, PeerTopology.PCIE)
 

@@ -291,7 +291,10 @@ def test_one_machine_reads_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulator.reading.hardware.catalogue.read_document", counting)
     Catalogue((packaged(),)).host("instance/aws/p4d.24xlarge")
     parts = ("a100-sxm4-40gb", "efa-v1", "nvme-gen3", "nvlink3", "pcie-gen3-x16", "pcie-gen4-x16")
-    others = ("defaults", "p4d.24xlarge", "sources", "upi-10.4-x3", "xeon-platinum-8275cl")
+    others = (
+        *("defaults", "p4d.24xlarge", "peers-through-host", "sources"),
+        *("upi-10.4-x3", "xeon-platinum-8275cl"),
+    )
     assert sorted(read) == sorted(f"{name}.toml" for name in parts + others)
 
 

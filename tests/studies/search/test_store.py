@@ -150,6 +150,52 @@ def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
         assert store.damaged == 0
 
 
+ODD = {
+    "figures of text": '{"status":"predicted","figures":"x","intervals":{},"reason":"",'
+    '"warnings":[]}',
+    "intervals of a number": '{"status":"predicted","figures":{},"intervals":3,"reason":"",'
+    '"warnings":[]}',
+    "5,000 lists": "[" * 5000 + "]" * 5000,
+    "digits": "9" * 5000,
+    "null": '{"status":"predicted","figures":null,"intervals":{},"reason":"","warnings":[]}',
+    "nothing": "",
+    "bytes": b"\xff\x00",
+    "a number": 7,
+}
+
+
+@pytest.mark.parametrize("row", list(ODD.values()), ids=list(ODD))
+def test_a_row_of_another_program_is_predicted_again(row: object) -> None:
+    """Whatever it holds, its digest is not that of its contents."""
+    with Store(MEMORY) as store:
+        store.add([outcome("a"), outcome("b")])
+        store._open.execute("UPDATE outcomes SET outcome = ? WHERE key = 'a'", (row,))  # noqa: SLF001 - by hand
+        assert set(store.found(["a", "b"])) == {"b"}
+        assert store.damaged == 1
+
+
+@given(st.integers(0, 10**6), st.integers(32, 126))
+def test_one_changed_character_is_noticed(place: int, code: int) -> None:
+    """In the digest or in the contents: the row is predicted again, or is what it was."""
+    with Store(MEMORY) as store:
+        store.add([outcome("a", total=1.0)])
+        ((text,),) = store._open.execute("SELECT outcome FROM outcomes").fetchall()  # noqa: SLF001 - by hand
+        place %= len(text)
+        changed = text[:place] + chr(code) + text[place + 1 :]
+        store._open.execute("UPDATE outcomes SET outcome = ?", (changed,))  # noqa: SLF001 - by hand
+        found = store.found(["a"])
+    assert (found == {"a": outcome("a", total=1.0)}) == (changed == text)
+    assert found in ({}, {"a": outcome("a", total=1.0)})
+
+
+def test_a_row_under_another_key_is_predicted_again() -> None:
+    """The key is part of the digest."""
+    with Store(MEMORY) as store:
+        store.add([outcome("a", total=1.0)])
+        store._open.execute("UPDATE outcomes SET key = 'b'")  # noqa: SLF001 - by hand
+        assert store.found(["b"]) == {}
+
+
 def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept there ends with it."""
     monkeypatch.chdir(tmp_path)
