@@ -251,7 +251,7 @@ class Rules:
     """Order and waits with which the training program issues work to its device.
 
     With `copies_block` the main thread waits for each copy, as from pageable memory; else copies
-    that are not beside compute are queued before it. With `loads_inline` the main thread makes
+    that do not overlap compute are queued before it. With `loads_inline` the main thread makes
     batches itself, and so makes the next one before it waits for room to launch. With
     `waits_each_batch` the device is the main thread's own processor. `device_wait` is the wait for
     the slowest device at each synchronization of all ranks [s], `stands_for` the number of real
