@@ -35,7 +35,7 @@ def told(content: bytes) -> str:
             "schema = 1\ntitle = 'é'\n".encode("latin-1"),
             "s.toml:2: is not UTF-8 text (byte 0xe9); save it as UTF-8",
         ),
-        (b"a" * (LARGEST + 1), "s.toml: is larger than 10 MB; this is not a file of plan's"),
+        (b"a" * (LARGEST + 1), "s.toml: is larger than 2 MB; this is not a file of plan's"),
         (b"x = " + b"[" * 100_000, "s.toml: is nested too deeply; at most 32 levels are read"),
         (b"a." * 60_000 + b"b = 1", "s.toml:1: is nested too deeply; at most 32 levels are read"),
         (b"[a]\n" + b"[a.b" + b".c" * 32 + b"]", "s.toml:2: is nested too deeply"),
