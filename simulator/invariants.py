@@ -232,7 +232,7 @@ def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Itera
     timing, topology, lengths = prediction.timing, inputs.topology, inputs.lengths
     stages = inputs.demands[Phase.WARM if lengths.epochs > 1.0 else Phase.COLD]
     makers = {stage.group for stage in stages if stage.actor in PRODUCERS}
-    if timing.steady_steps == 0 or len(makers) > 1 or inputs.scenario.job.input.straggler:
+    if timing.steady_steps == 0 or len(makers) > 1:
         return
     step, batches = timing.step_time.mean, lengths.accumulation
     loads, beside = unit_loads(topology, stages), checkpoint_loads(inputs.scenario, topology)

@@ -39,6 +39,7 @@ _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "device_memory": (Rate.DEVICE, Rate.STEP),
     "cpu": (Rate.WORKERS, Rate.HANDOVER),
     "storage": (Rate.STORAGE,),
+    "client": (Rate.CLIENT, Rate.CLIENT_CPU),
     "network": (Rate.NETWORK,),
     "collective": (Rate.COLLECTIVES, Rate.NVLINK),
     "straggling": (Rate.WAITING,),

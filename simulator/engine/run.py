@@ -95,6 +95,7 @@ class EpochCacheKey:
         }
         job = replace(job, **unsourced)
         if idle:
+            job = replace(job, client=None)
             stages = tuple(
                 replace(s, demands=tuple(d for d in s.demands if d.path not in _WITH_STORE))
                 for s in stages
@@ -228,7 +229,7 @@ def usage(
     return found | usage_of_units(topology, carried)
 
 
-def usage_of_units(topology: Topology, busy: Mapping[str, float]) -> Mapping[str, Usage]:
+def usage_of_units(topology: Topology, busy: Mapping[str, float]) -> dict[str, Usage]:
     """Return the utilization of stores, links, network and memory from that of their units.
 
     Parameters

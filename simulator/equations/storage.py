@@ -206,6 +206,49 @@ def reader_ceiling(readers: Real, request_rate: BytesPerSecond | Real) -> BytesP
     return readers * request_rate
 
 
+def client_work(
+    requests: Real,
+    request_cpu: Seconds | Real,
+    size: Bytes | Real,
+    core_rate: BytesPerSecond | Real,
+) -> Seconds | Real:
+    """Return the CPU work of reading `size` bytes of an object store [core-seconds].
+
+    ``requests * request_cpu + size / core_rate``. `request_cpu` is the CPU time of one request,
+    `core_rate` the rate at which one busy core receives bytes, ``inf`` if that takes no CPU.
+
+    Source: NVIDIA, multi-storage-client, "Rust Client" guide, 2026-07-02,
+    https://github.com/NVIDIA/multi-storage-client: a process of boto3 carries 604 MB/s, however
+    many its threads.
+    Source: aioboto3 issue 359, 2025-02-19, https://github.com/terricain/aioboto3/issues/359: 350
+    small objects a second, 2.86 ms of a core each.
+
+    A thousand objects of 100 kB through boto3:
+
+    >>> round(client_work(1000, 2.86e-3, 1000 * 100e3, 604e6), 3)
+    3.026
+    """
+    work: Real = requests * request_cpu + size / core_rate
+    return work
+
+
+def beside_work(time: Seconds | Real, work: Seconds | Real) -> Seconds | Real:
+    """Return the part of the time of a read in which its reader does not use a core.
+
+    ``max(0, time - work)``. A measured time of a read includes the CPU time of its client; several
+    readers of a process wait for bytes while another one works, so that together they take the
+    longer of both.
+
+    Source: Amdahl, "Validity of the single processor approach to achieving large scale computing
+    capabilities", 1967, https://doi.org/10.1145/1465482.1465560 (the serial part bounds the rate).
+
+    >>> float(beside_work(0.25, 0.0625)), float(beside_work(0.001, 0.003))
+    (0.1875, 0.0)
+    """
+    rest: Real = np.maximum(0.0, time - work)
+    return rest
+
+
 def request_throughput(
     size: Bytes | Real, latency: Seconds | Real, request_rate: BytesPerSecond | Real
 ) -> BytesPerSecond | Real:

@@ -38,8 +38,8 @@ from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.pipeline import slowest_stage
 from simulator.physics.collectives import EFFICIENCY, HOP, all_reduce_latency, ring_latency
 from simulator.physics.parameters import (
-    between_copies,
     expert_copies,
+    expert_holders,
     keys_and_values,
     layer_parameters,
     learned_parameters,
@@ -227,11 +227,15 @@ def _key_gradients(step: TransformerStep) -> Bytes | Real:
 
 
 def _expert_traffic(step: TransformerStep) -> SentBytes:
-    """Return the bytes of expert dispatch and combine in both passes, averaged over layers."""
+    """Return the bytes of expert dispatch and combine in both passes, averaged over layers.
+
+    Devices that divide an expert gather the dispatched tokens, and scatter the sums of the results.
+    """
     size = tokens(step) / step.layout.tensor * step.work.element * step.shape.hidden
-    return all_to_all_bytes(size, step).times(
-        4.0 * step.shape.routed * where(step.layout.expert > 1, 1.0, 0.0)
-    )
+    sent = all_to_all_bytes(size, step).times(where(step.layout.expert > 1, 1.0, 0.0))
+    divided = step.layout.expert_tensor
+    gathered = all_gather_bytes(divided * size * step.shape.top_k, divided, step, stride=1.0)
+    return (sent + gathered).times(4.0 * step.shape.routed)
 
 
 def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
@@ -241,8 +245,7 @@ def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
     for each rank inside the machine and for each other machine.
     """
     ranks, choices, once = step.layout.expert, step.shape.top_k, step.layout.deduplicated > 0
-    local = at_most(ranks, step.layout.domain)
-    machines = ranks / local
+    local, machines = placed(ranks, step, stride=step.layout.expert_tensor)
     near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
     far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
     return SentBytes(size * near / machines, size * far)
@@ -260,7 +263,7 @@ def _parameter_traffic(step: TransformerStep) -> SentBytes:
     if anywhere(step.shape.experts > 0):
         size = (held - shared) * gathered + (learned - of_all) * scattered
         expert_bytes = all_gather_bytes(
-            size, expert_copies(step), step, stride=between_copies(step)
+            size, expert_copies(step), step, stride=expert_holders(step)
         )
         sent = sent + expert_bytes.times(where(step.shape.experts > 0, 1.0, 0.0))
     return sent.times(where(layout.sharded > 0, 1.0, 0.0))
@@ -354,7 +357,7 @@ def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientRe
     if anywhere(step.shape.experts > 0):
         routed = where(step.shape.experts > 0, whole, 0.0)
         reductions.append(
-            _gradient_reduction(step, of_experts, expert_copies(step), between_copies(step), routed)
+            _gradient_reduction(step, of_experts, expert_copies(step), expert_holders(step), routed)
         )
     group = at_most(layout.replicas, layout.shard_group)
     shard_bytes_held = shared_part(step, of_all, of_experts) * step.work.gradient_bytes
@@ -551,15 +554,33 @@ def ring_time(
 ) -> Seconds | Real:
     """Return the time in which each context-parallel rank sends `hops` times to the next one [s].
 
-    A send has `size` bytes. Where the ring spans machines, the sends between them are the slowest,
-    each through one device's part of the machine's network.
+    A send has `size` bytes. Where the ring spans machines, the sends between them are the slowest.
     """
     _, machines = placed(step.layout.context, step)
+    return hops * _hop_time(size, machines, step, kernels)
+
+
+def tie_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Return the time to add up the gradients of a tied embedding of first and last stage [s].
+
+    Both send a half to each other, and the sum of the other half back.
+    """
+    _, machines = placed(2.0, step, stride=between_ends(step))
+    size = 0.25 * tied_bytes(step)
+    return where(size > 0.0, 2.0 * _hop_time(size, machines, step, kernels), 0.0)
+
+
+def _hop_time(
+    size: Bytes | Real, machines: Real, step: TransformerStep, kernels: Kernels
+) -> Seconds | Real:
+    """Return the time to send `size` bytes to a peer, on another machine if there are several [s].
+
+    Each device sends through its own part of its machine's network.
+    """
     link = step.device.link * EFFICIENCY * kernels.exchange.link
     network = _own_network(step) * kernels.exchange.network_sends
     near = size / link + kernels.exchange.latency
-    far = size / network + kernels.exchange.network_latency
-    return hops * where(machines > 1, far, near)
+    return where(machines > 1, size / network + kernels.exchange.network_latency, near)
 
 
 def all_to_all_time(
@@ -576,7 +597,7 @@ def all_to_all_time(
         Size of a token [B].
     """
     sent = all_to_all_bytes(rows * width, step)
-    local = at_most(step.layout.expert, step.layout.domain)
+    local, _ = placed(step.layout.expert, step, stride=step.layout.expert_tensor)
     rate = step.device.all_to_all.over(local).large_rate * kernels.exchange.link
     link = sent.inside / rate
     network = sent.outside / (_own_network(step) * kernels.exchange.network_experts)

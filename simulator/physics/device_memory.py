@@ -380,7 +380,8 @@ def _outside_allocator(common: _Common, learned: _StageParameters) -> dict[str, 
     """Return the memory outside the allocator: context, collective buffers, gradient buckets."""
     layout, memory_model = common.step.layout, common.memory_model
     copies = layout.replicas * layout.context
-    degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
+    of_experts = (layout.expert, layout.expert_tensor)
+    degrees = (layout.tensor, copies, layout.pipeline, layout.context, *of_experts)
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     return {
         "gradient_buckets": _gradient_buckets(common, learned),

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.roofline import product_traffic
 from simulator.equations.serving import growing_contexts, kv_token_bytes, touched_experts
+from simulator.errors import NotModelled
 from simulator.physics.device_time import device_time
 from simulator.physics.kernels import Gemms, Units, gemm_seconds
 from simulator.physics.operators import core_peak
@@ -191,10 +192,10 @@ class ForwardPass:
 
 
 def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
-    """Interpolate linearly on a grid; clamp beyond its end."""
+    """Interpolate linearly on a grid; beyond its end, where work is in proportion, extrapolate."""
     after = bisect_right(grid, x)
     if after == len(grid):
-        return values[-1]
+        return values[-1] * x / grid[-1]
     low, base = grid[after - 1], values[after - 1]
     return base + (values[after] - base) * (x - low) / (grid[after] - low)
 
@@ -228,7 +229,7 @@ def forward_pass(
     few = engine._replace(few_rows=figures.few_rows)
     by_tokens, by_own = _layers_times(engine, grid)
     by_answers = by_tokens if figures.few_rows is None else _layers_times(few, grid)[0]
-    head = _GemmShape(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF_WIDTH)
+    head = _GemmShape(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, engine.value)
     layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
     recorded = float(shape.layers * (figures.layer + layer_extra))
     pair, context = _attention_times(engine)
@@ -246,7 +247,7 @@ def forward_pass(
         launched=figures.eager * recorded + figures.iteration,
         weights_bytes=_weight_bytes(engine),
         kv_bytes_per_token=kv_bytes(shape, spread),
-        activation_bytes_per_token=_activation_bytes(shape, spread),
+        activation_bytes_per_token=_activation_bytes(shape, spread, engine.value),
         carried=_link_times(engine),
     )
 
@@ -288,20 +289,31 @@ def serving_device(
     Parameters
     ----------
     gpu : Gpu
-        The accelerator. Without matrix units for the precision of the weights it computes in 16 bit
-        and reads weights in their storage format.
+        The accelerator. Without matrix units for narrow weights it computes in 16 bit and reads
+        weights in their storage format; wider weights are computed at the rate of their format.
     weights : Precision
         Number format of the weights.
     link : float or None
         Rate of its links to other accelerators of the machine, if any [B/s].
     host_link : float or None
         Rate of its link to the host [B/s].
+
+    Raises
+    ------
+    NotModelled
+        If the weights are wider than 16 bit, and the accelerator's rate for them is unknown.
     """
     wide = next(
         gpu.peak[each]
         for each in (gpu.fallback.get(Precision.BF16, Precision.BF16), *_FALLBACKS)
         if each in gpu.peak
     )
+    if weights.bytes_per_element > _HALF_WIDTH:
+        own = gpu.peak.get(gpu.fallback.get(weights, weights))
+        if own is None:
+            msg = f"no rate is known at which {gpu.name} computes in {weights}"
+            raise NotModelled(msg)
+        wide = own
     return Device(
         peak16=wide,
         peak=gpu.peak.get(gpu.fallback.get(weights, weights), wide),
@@ -331,7 +343,7 @@ def serving_cores(host: Host, weights: Precision) -> Device | None:
         peak=peak,
         bandwidth=host.memory_bandwidth,
         link=np.inf,
-        units=float(host.cpu.cores),
+        units=np.inf,  # a core computes single rows: no product waits for whole tiles
         network=np.inf,
         host_link=np.inf,
     )
@@ -358,6 +370,11 @@ class _Engine(NamedTuple):
         return _SCALED_WIDTH.get(precision, precision.bytes_per_element)
 
     @property
+    def value(self) -> Bytes:
+        """Bytes of an activation, and of a weight that is not quantized: at least 16 bit [B]."""
+        return max(_HALF_WIDTH, self.weight)
+
+    @property
     def latent_weight(self) -> Bytes:
         """Bytes of a weight of latent attention; 16 bit in 4-bit checkpoints [B]."""
         return _HALF_WIDTH if self.spread.weights is Precision.FP4 else self.weight
@@ -371,17 +388,19 @@ class _Engine(NamedTuple):
         """Return the time of matrix products one after another, for each number of rows [s]."""
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
-            narrow = weight < _HALF_WIDTH
+            narrow, flops = weight < _HALF_WIDTH, _FLOP_PER_MAC * rows * columns * inner * count
             product, device = self.products, self.device
-            rate = device.peak * product.share if narrow else device.peak16 * product.share16
-            units = Units(rate, self.bandwidth, device.units, product)
-            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF_WIDTH, 0.0)
-            moved = read + inner * columns * weight + _HALF_WIDTH * rows * columns
-            sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
-            one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
-            total = total + np.maximum(
-                one, self._least(_FLOP_PER_MAC * rows * columns * inner * count)
-            )
+            own = weight != _HALF_WIDTH
+            rate = device.peak * product.share if own else device.peak16 * product.share16
+            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else self.value, 0.0)
+            moved = count * (read + inner * columns * weight + self.value * rows * columns)
+            if np.isfinite(device.units):
+                units = Units(rate, self.bandwidth, device.units, product)
+                sizes = (np.asarray(each) for each in (rows, columns, inner, count))
+                one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(moved)), units)
+            else:
+                one = np.maximum(flops / rate, moved / self.bandwidth)
+            total = total + np.maximum(one, self._least(flops))
         return total
 
     def _least(self, flops: Real) -> Real:
@@ -390,7 +409,7 @@ class _Engine(NamedTuple):
 
     def moved(self, tokens: Array) -> Array:
         """Return the time of norms, residual sums and activations of a layer [s]."""
-        return tokens * self.shape.hidden * self.figures.passes * _HALF_WIDTH / self.bandwidth
+        return tokens * self.shape.hidden * self.figures.passes * self.value / self.bandwidth
 
     def permuted(self, tokens: Array) -> Array:
         """Return the time to permute tokens for the experts of a layer [s].
@@ -401,7 +420,7 @@ class _Engine(NamedTuple):
         moves = (
             shape.routed * shape.top_k * _PERMUTED / (spread.tensor if spread.split_experts else 1)
         )
-        return tokens * shape.hidden * moves * _HALF_WIDTH / self.bandwidth
+        return tokens * shape.hidden * moves * self.value / self.bandwidth
 
     def all_reduce(self, tokens: Array, ranks: int) -> Array:
         """Return the time of an all-reduce of `tokens` activations over `ranks` devices [s].
@@ -424,7 +443,7 @@ class _Engine(NamedTuple):
         """Return the time during which an all-reduce occupies a device's link [s]."""
         rate = self.device.link if self.linked else self.device.host_link
         share = self.figures.link if self.linked else self.figures.host_link
-        size = tokens * self.shape.hidden * _HALF_WIDTH
+        size = tokens * self.shape.hidden * self.value
         return np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
 
 
@@ -465,8 +484,8 @@ def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
         tokens, shape.query_rank + shape.kv_rank + shape.rope_width, shape.hidden, 1.0, weight
     )
     yield _GemmShape(tokens, heads * shape.head_width, shape.query_rank, 1.0, weight)
-    yield _GemmShape(tokens, shape.kv_rank, still, heads, _HALF_WIDTH)
-    yield _GemmShape(tokens, shape.value_width, shape.kv_rank, heads, _HALF_WIDTH)
+    yield _GemmShape(tokens, shape.kv_rank, still, heads, engine.value)
+    yield _GemmShape(tokens, shape.value_width, shape.kv_rank, heads, engine.value)
     yield _GemmShape(tokens, shape.hidden, heads * shape.value_width, 1.0, weight)
 
 
@@ -521,7 +540,7 @@ def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
 
 
 def _weight_bytes(engine: _Engine) -> Bytes:
-    """Return the size of the weights on one device; embedding tables are in 16 bit [B]."""
+    """Return the size of the weights on one device; embedding tables have 16 bit or more [B]."""
     shape, t = engine.shape, engine.spread.tensor
     single_row = np.ones(1)
     attention = list(
@@ -534,17 +553,17 @@ def _weight_bytes(engine: _Engine) -> Bytes:
     mlp = (1.0 - shape.routed) * shape.ffn + shape.routed * (
         shape.experts * shape.expert_ffn + shape.shared_ffn
     )
-    tables = shape.vocabulary * shape.hidden * _HALF_WIDTH / t * (1.0 if shape.tied else 2.0)
+    tables = shape.vocabulary * shape.hidden * engine.value / t * (1.0 if shape.tied else 2.0)
     return float(shape.layers * (sides + matrices * mlp) + tables)
 
 
-def _activation_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
+def _activation_bytes(shape: Shape, spread: ServingParallelism, value: Bytes) -> Bytes:
     """Return the peak size of live activations per token: residual stream and MLP [B]."""
     t = spread.tensor
     dense = shape.ffn * (1.0 - shape.routed > 0)
     inside = np.maximum(dense, shape.top_k * shape.expert_ffn + shape.shared_ffn) / t
     return float(
-        _HALF_WIDTH * (2.0 * shape.hidden / spread.groups + (1.0 + shape.gated) * inside + inside)
+        value * (2.0 * shape.hidden / spread.groups + (1.0 + shape.gated) * inside + inside)
     )
 
 

@@ -316,7 +316,7 @@ def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
 def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
     """Return the memory traffic of dequantizing a layer's frozen weights in each pass [B]."""
     held, _ = layer_parameters(step)
-    moved = step.work.widened * held * (step.work.frozen_bytes + step.work.element)
+    moved = step.work.widened * held * step.work.widening_bytes
     return moved, moved
 
 

@@ -301,13 +301,15 @@ def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
         The machine; its peak is cores x base clock x FLOPs per cycle.
     precision : Precision
         Number format. With 16 bit or less, FLOPs are those of the cores' matrix units, if any; else
-        values are converted to fp32.
+        values are converted to fp32. In fp64 a vector holds half as many values as in fp32.
     """
     cpu, units = host.cpu, host.cpu.vector
     if units is None or cpu.base_clock is None or host.memory_bandwidth is None:
         return None
-    narrow = None if precision is Precision.FP32 else units.matrix_per_cycle
-    return cpu.cores * cpu.base_clock * (narrow or units.flop_per_cycle)
+    lanes = min(1.0, Precision.FP32.bytes_per_element / precision.bytes_per_element)
+    wide = precision.bytes_per_element > Precision.BF16.bytes_per_element
+    matrix = None if wide else units.matrix_per_cycle
+    return cpu.cores * cpu.base_clock * (matrix or lanes * units.flop_per_cycle)
 
 
 def _calibrated(scenario: Scenario, own: Rates) -> Rates:

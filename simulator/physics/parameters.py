@@ -163,13 +163,17 @@ def score_products(step: TransformerStep) -> list[Product]:
 
 
 def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
-    """Return the matrix products of this device's routed experts, and of shared experts."""
-    shape, share = step.shape, step.shape.routed
+    """Return the matrix products of this device's routed experts, and of shared experts.
+
+    Devices that divide an expert all compute for the tokens of all of them.
+    """
+    shape, share, divided = step.shape, step.shape.routed, step.layout.expert_tensor
     rows = tokens(step) / step.layout.tensor
     local = at_least(1.0, shape.experts / step.layout.expert)
     padding = where(step.layout.padded_experts > 0, kernels.expert.padding, 1.0)
-    chosen = at_least(1.0, rows * shape.top_k / local) * padding * step.layout.imbalance
-    inside, shared = at_least(shape.expert_ffn, 1.0), at_least(shape.shared_ffn, 1.0)
+    chosen = at_least(1.0, divided * rows * shape.top_k / local) * padding * step.layout.imbalance
+    inside = at_least(shape.expert_ffn / divided, 1.0)
+    shared = at_least(shape.shared_ffn, 1.0)
     both = share * where(shape.shared_ffn > 0, 1.0, 0.0)
     return [
         Product(chosen, inside * (1.0 + shape.gated), shape.hidden, local, share),
@@ -213,13 +217,7 @@ def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
         1.0 - shape.routed
     )
     shared = matrices * shape.shared_ffn * shape.routed
-    experts = (
-        shape.experts
-        / at_least(1.0, step.layout.expert)
-        * matrices
-        * shape.expert_ffn
-        * shape.routed
-    )
+    experts = shape.experts / expert_holders(step) * matrices * shape.expert_ffn * shape.routed
     return plain + shared + experts, plain + shared
 
 
@@ -235,12 +233,15 @@ def sharers(step: TransformerStep) -> Real:
 @cached(most=512)
 def expert_copies(step: TransformerStep) -> Real:
     """Return the number of ranks with the same experts, among those that share state."""
-    return at_least(1.0, sharers(step) * step.layout.tensor / at_least(1.0, step.layout.expert))
+    return at_least(1.0, sharers(step) * step.layout.tensor / expert_holders(step))
 
 
-def between_copies(step: TransformerStep) -> Real:
-    """Return the distance in devices between ranks that hold the same experts."""
-    return at_least(1.0, step.layout.expert)
+def expert_holders(step: TransformerStep) -> Real:
+    """Return the number of neighbouring devices that hold one copy of the experts.
+
+    It is the distance between devices that hold the same ones.
+    """
+    return at_least(1.0, step.layout.expert) * step.layout.expert_tensor
 
 
 def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
@@ -412,8 +413,10 @@ _SCORE_MASK: Final = 1.0
 """Bytes of a score's dropout mask, which is kept with the dropped value and the probability [B]."""
 _RESIDUALS: Final = 2.0
 """Values of the model's width that a layer adds to: input of attention, of the MLP."""
-_ROUTED: Final = 3.0
-"""Copies of a routed token: permuted, at its expert, and what the expert makes of it."""
+_ROUTED: Final = 1.0
+"""Copies of a routed token before its expert: permuted."""
+_AT_EXPERT: Final = 2.0
+"""Copies of a routed token at its expert: the input, and what the expert makes of it."""
 _TOKEN_GRADIENTS: Final = 3.0
 """Gradients of the model's width that a layer's backward pass has at a time."""
 
@@ -455,7 +458,7 @@ def _mlp_width(step: TransformerStep) -> Real:
 def _routed_copies(step: TransformerStep) -> Bytes | Real:
     shape = step.shape
     return (
-        _ROUTED
+        (_ROUTED + _AT_EXPERT * step.layout.expert_tensor)
         * step.work.element
         * shape.top_k
         * shape.hidden
@@ -654,7 +657,7 @@ def _small_parameters(step: TransformerStep, model: Transformer) -> Real:
     """Return the number of parameters on one device other than products and tables."""
     shape, layout = step.shape, step.layout
     unit, shared = layer_parameters(step)
-    of_experts = (unit - shared) * at_least(1.0, layout.expert)
+    of_experts = (unit - shared) * expert_holders(step)
     in_layers = shape.layers * (shared * layout.tensor + of_experts)
     in_tables = shape.vocabulary * shape.hidden * (2.0 - shape.tied)
     return at_least(0.0, model.parameters - in_layers - in_tables)

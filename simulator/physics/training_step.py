@@ -29,7 +29,6 @@ from simulator.physics.communication import (
     all_gather_time,
     all_reduce_time,
     all_to_all_time,
-    between_ends,
     embedding_gathers,
     gather_channels,
     gathered_table,
@@ -38,7 +37,7 @@ from simulator.physics.communication import (
     send_time,
     tensor_all_reduce_times,
     tensor_reduces,
-    tied_bytes,
+    tie_time,
 )
 from simulator.physics.kernels import (
     NOTHING,
@@ -66,8 +65,8 @@ from simulator.physics.kernels import (
 from simulator.physics.parameters import (
     adapter_products,
     attention_products,
-    between_copies,
     expert_copies,
+    expert_holders,
     expert_products,
     head_product,
     keys_and_values,
@@ -241,6 +240,8 @@ def _layer_exchange(
         return seen, whole
     sent = expert_exchange_time(step, kernels)
     left = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
+    divided = divided_experts_time(step, kernels)
+    left, sent = left + divided, sent + divided
     return seen + PassTimes(left, left), whole + PassTimes(sent, sent)
 
 
@@ -339,14 +340,15 @@ def _gather_time(
     if not anywhere(step.shape.experts):
         return of_all
     size, copies = (held - shared) * width, expert_copies(step)
-    of_experts = all_gather_time(size, copies, step, kernels, stride=between_copies(step))
+    of_experts = all_gather_time(size, copies, step, kernels, stride=expert_holders(step))
     return of_all + where(step.shape.experts > 0, of_experts, 0.0)
 
 
 def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
     """Return the times of token permutation, activation and casts of experts [s].
 
-    They are averaged over layers.
+    They are averaged over layers. Devices that divide an expert each sort the tokens of all of
+    them, and permute their own: half of the traffic each.
     """
     shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
     rows = sent * shape.top_k
@@ -354,10 +356,12 @@ def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
     eager = where(step.work.eager_activation > 0, kernels.expert.eager, 1.0) * fused
     cast = cast_bytes(step, kernels) * fused
     inside, shared = rows * shape.expert_ffn * eager, sent * shape.shared_ffn
-    moved = rows * shape.hidden * size * 8.0 + (inside + shared) * 3.0 * size
-    moved = moved + cast * rows * (shape.hidden + shape.expert_ffn)
-    back = rows * shape.hidden * size * 10.0 + (inside + shared) * 5.0 * size
-    back = back + cast * rows * (shape.hidden + 2.0 * shape.expert_ffn)
+    at_expert = rows * step.layout.expert_tensor
+    passed = 0.5 * (rows + at_expert) * shape.hidden * size
+    moved = passed * 8.0 + (inside + shared) * 3.0 * size
+    moved = moved + cast * (at_expert * shape.hidden + rows * shape.expert_ffn)
+    back = passed * 10.0 + (inside + shared) * 5.0 * size
+    back = back + cast * (at_expert * shape.hidden + 2.0 * rows * shape.expert_ffn)
     factor = where(shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain) / reached_bandwidth(
         step, kernels
     )
@@ -369,6 +373,17 @@ def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | R
     rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
     both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
     return both
+
+
+def divided_experts_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Return the time to gather tokens over the devices of an expert and to scatter results [s].
+
+    It is that of one pass, averaged over layers.
+    """
+    divided, rows = step.layout.expert_tensor, tokens(step) / step.layout.tensor
+    size = divided * rows * step.shape.top_k * step.work.element * step.shape.hidden
+    both = 2.0 * all_gather_time(size, divided, step, kernels, stride=1.0)
+    return both * step.shape.routed
 
 
 _ROUNDING: Final = 1e-9
@@ -741,9 +756,7 @@ def _gradient_exchange(
         whole = whole + reduction.share * _reduction_time(step, kernels, reduction, layers)
     left = at_least(whole * kernels.exchange.unhidden_gradients, whole - behind)
     overlapped = step.layout.overlapped_gradients > 0
-    tied = tied_bytes(step)
-    stride = between_ends(step)
-    copies = where(tied > 0.0, all_gather_time(tied, 2.0, step, kernels, stride=stride), 0.0)
+    copies = tie_time(step, kernels)
     seen = where(overlapped, left, whole + copies)
     return seen, whole + copies - seen
 

@@ -96,7 +96,8 @@ class Layout:
     passes precede the first backward pass. `by_compute`: layers are assigned to stages by compute
     time. `scattered_sums`: a replica that updates a part of the parameters receives only that part
     of the gradients. `gathered_context`: keys and values are gathered over context-parallel ranks
-    rather than sent around a ring. `imbalance` is the load of the busiest expert rank over the mean
+    rather than sent around a ring. Each expert is divided over
+    `expert_tensor` devices. `imbalance` is the load of the busiest expert rank over the mean
     load.
     """
 
@@ -128,6 +129,7 @@ class Layout:
     offloaded: Real = 0.0
     all_forward: Real = 0.0
     by_compute: Real = 0.0
+    expert_tensor: Real = 1.0
     scattered_sums: Real = 1.0
 
 
@@ -164,7 +166,8 @@ class Work:
     `learned` is 0 if the model's own parameters are frozen, with `frozen_bytes` each; then LoRA
     adapters of `rank` are trained: on queries and values, and on the projections with `adapted_*`.
     `joined`: a fused projection has one adapter. `widened`: frozen weights are stored in lower
-    precision than they are computed in.
+    precision than they are computed in, and each pass moves `widening_bytes` per weight to convert
+    them.
     """
 
     element: Bytes | Real = 2.0
@@ -189,6 +192,7 @@ class Work:
     joined: Real = 0.0
     frozen_bytes: Bytes | Real = 2.0
     widened: Real = 0.0
+    widening_bytes: Bytes | Real = 0.0
 
 
 WHOLE: Final = Shape(
@@ -267,6 +271,13 @@ _EVERY_SECOND: Final = 0.5
 _SCALES: Final = 0.127 / 8.0
 """Bytes of scales for a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
 et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
+
+
+UNPACKING_BYTES: Final = 11.2
+"""Memory traffic that takes the time in which eager code converts a 4-bit weight to 16 bit [B]: an
+A100-80GB, whose kernels reach 80% of 2,039 GB/s, converts 145 G weights/s (120 to 175), five times
+as slow as its bytes; in QLoRA against LoRA, by GPTQ's kernels (QwenLM/Qwen README.md @2df8e8ac,
+2023-12) and bitsandbytes. A compiled model does it at the rate of the memory."""
 
 
 def of_tokens(model: Model | None) -> bool:
@@ -400,6 +411,7 @@ def _layout(scenario: Scenario) -> Layout:
         chunks=1.0 * degrees.interleave,
         context=1.0 * degrees.context,
         expert=float(degrees.expert),
+        expert_tensor=float(degrees.expert_tensor),
         replicas=1.0 * scenario.ranks,
         micro_batch=job.train.batch_size,
         micro_batches=job.train.accumulation,
@@ -513,7 +525,19 @@ def work_of(job: Job, model: Transformer) -> Work:
             experts is not None and experts.clamped and not software.fused_experts
         ),
         fused_experts=float(software.fused_experts),
+        widening_bytes=widening_bytes(train, element, compiled=software.compile),
     )
+
+
+def widening_bytes(train: Train, element: Bytes, *, compiled: bool) -> Bytes:
+    """Return the memory traffic of converting a frozen weight to `element` bytes in a pass [B].
+
+    A compiled model, and one byte a weight: the weight as stored is read, as computed is written.
+    """
+    stored = train.frozen_precision
+    if stored is Precision.FP4 and not compiled:
+        return UNPACKING_BYTES
+    return (element if stored is None else stored_width(stored)) + element
 
 
 def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:

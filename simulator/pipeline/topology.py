@@ -23,7 +23,7 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
-from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
+from simulator.pipeline.stages.input import Collate, Decode, PinMemory, Read, drives_of
 from simulator.records import dataclass
 from simulator.schema.machines import Group, Host, PcieSwitch, PeerPath, Role
 from simulator.schema.scenario import Scenario
@@ -189,7 +189,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 
 def _loading(scenario: Scenario) -> Real:
     """Return the CPU work to load one batch on the training machine [core-seconds]."""
-    producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
+    producers = (Read(), Decode(), Collate()) if makes_own_batches(scenario) else ()
     stages = (*producers, PinMemory())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
     return sum((demand.amount for demand in work if demand.path is Path.CORES), 0.0)
@@ -495,6 +495,10 @@ _ACTORS: Final = {
 """Whose work on the cores is not that of the workers."""
 
 
+_OF_A_CLIENT: Final = {Rate.STORAGE: Rate.CLIENT, Rate.WORKERS: Rate.CLIENT_CPU}
+"""Rates of reading that are those of the client, if an object store is read through one."""
+
+
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """Return the topology with the capacity of each unit multiplied by the factor of its rate."""
     units = {
@@ -508,11 +512,12 @@ def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
 
 def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
     """Return the stage with its demands at other rates; bytes stay, as units get faster."""
-    demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
+    demands = tuple(_faster(stage, demand, speeds) for demand in stage.demands)
     return replace(stage, demands=demands)
 
 
-def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+def _faster(stage: StageDemands, demand: Demand, speeds: Speeds) -> Demand:
+    actor = stage.actor
     if actor is Actor.MAIN_THREAD:
         return _launched_faster(demand, speeds)
     exchanges = actor is Actor.COMMUNICATION_STREAM
@@ -524,6 +529,8 @@ def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
         rate = _ACTORS.get(actor, Rate.WORKERS)
     elif actor is Actor.COMPUTE_STREAM and not works:
         rate = Rate.WAITING
+    if stage.slot.reads and rate in _OF_A_CLIENT and _OF_A_CLIENT[rate] in speeds:
+        rate = _OF_A_CLIENT[rate]
     if rate not in speeds:
         return demand
     speed = speeds[rate]

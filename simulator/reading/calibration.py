@@ -21,7 +21,7 @@ from simulator.schema.fields import Section
 from simulator.schema.machines import Group, Network
 from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
-from simulator.schema.storage import Storage
+from simulator.schema.storage import Storage, StoreClient
 
 _STORE_RATES: Final = (
     "read_bandwidth",
@@ -104,11 +104,14 @@ def with_factors(scenario: Scenario) -> Scenario:
     """Return the scenario with its stores and networks scaled by their factors."""
     calibration = scenario.calibration
     named = {factor.name: factor for factor in calibration.factors}
-    if not {"storage", "network"} & set(named):
+    if not {"storage", "network", "client"} & set(named):
         return scenario
     storage, network = named.get("storage"), named.get("network")
     groups = tuple(_group(group, storage, network) for group in scenario.cluster.groups)
     jobs = scenario.jobs
+    if "client" in named:
+        client = named["client"].value
+        jobs = tuple(replace(job, client=_client(job.client, client)) for job in jobs)
     if storage is not None:
         jobs = tuple(
             replace(
@@ -119,6 +122,18 @@ def with_factors(scenario: Scenario) -> Scenario:
             for job in jobs
         )
     return replace(scenario, cluster=replace(scenario.cluster, groups=groups), jobs=jobs)
+
+
+def _client(client: StoreClient | None, factor: float) -> StoreClient | None:
+    """Return the client with its time of a request and its rate of a reader at another speed."""
+    if client is None:
+        return None
+    rate = client.stream_rate
+    return replace(
+        client,
+        request_time=client.request_time / factor,
+        stream_rate=None if rate is None else rate * factor,
+    )
 
 
 def _group(group: Group, storage: Factor | None, network: Factor | None) -> Group:

@@ -221,6 +221,15 @@ def _whole_replicas(gpus: int, hardware: Hardware, parallelism: Parallelism) -> 
     yield Mistake(("parallelism",), message, hint=hint, show=False)
 
 
+def _divided_experts(gpus: int, hardware: Hardware, parallelism: Parallelism) -> Iterator[Mistake]:
+    stage = gpus * hardware.count // parallelism.pipeline
+    holders = parallelism.expert * parallelism.expert_tensor
+    if parallelism.expert_tensor == 1 or stage % holders == 0:
+        return
+    message = "times parallelism.expert doesn't divide the accelerators of a stage"
+    yield Mistake(("parallelism", "expert_tensor"), message, hint=f"a stage has {stage}")
+
+
 def _degrees(parallelism: Parallelism) -> Iterator[Mistake]:
     if parallelism.interleave > 1 and parallelism.pipeline == 1:
         hint = "leave it out, or give parallelism.pipeline"
@@ -838,6 +847,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _helper_use,
     _slow_helper,
     _whole_replicas,
+    _divided_experts,
     _degrees,
     _shard_group,
     _framework,

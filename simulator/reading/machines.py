@@ -13,7 +13,7 @@ from simulator.reading import defaults
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.cost import uses
 from simulator.schema.accelerators import Gpu
-from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement, Remote
+from simulator.schema.data_loading import CachePolicy, Dataset, LoaderKind, Placement, Remote
 from simulator.schema.machines import (
     Cluster,
     CpuPool,
@@ -28,7 +28,7 @@ from simulator.schema.machines import (
 )
 from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
-from simulator.schema.storage import NO_STORE, Burst, Scope, Storage
+from simulator.schema.storage import NO_STORE, Burst, Scope, Storage, StoreClient
 from simulator.schema.training import Mode
 from simulator.units import (
     BYTE_PER_SECOND,
@@ -212,6 +212,29 @@ def _storage(stated: Hardware, group: Group) -> Storage:
         write_request_limit=_of_all(store.write_request_limit, stated.storage_prefixes),
         request_rate=store.request_rate if single is None else single,
         sources={**store.sources, **sources},
+    )
+
+
+@cached()
+def client_of(client: StoreClient | None, data: Dataset, stated: Hardware) -> StoreClient | None:
+    """Return the client of object stores with the figures that the file states.
+
+    A stated latency or rate of single requests was measured through the client, which then adds
+    nothing to it.
+    """
+    if client is None:
+        return None
+    sources = data.stated(request_cpu="request_cpu", core_rate="core_rate")
+    waits = stated.states("storage_latency")
+    limited = stated.states("storage_request_rate")
+    return replace(
+        client,
+        request_time=0.0 if waits else client.request_time,
+        stream_rate=None if limited else client.stream_rate,
+        connections=None if limited else client.connections,
+        request_cpu=client.request_cpu if data.request_cpu is None else data.request_cpu,
+        core_rate=client.core_rate if data.core_rate is None else data.core_rate,
+        sources={**client.sources, **sources},
     )
 
 

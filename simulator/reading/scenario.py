@@ -18,6 +18,7 @@ from simulator.reading.defaults import (
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.machines import (
+    client_of,
     cluster_of,
     group_notes,
     group_of,
@@ -195,19 +196,20 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
     parallelism = parallelism_of(file.parallelism, software.framework)
     reference = reference_of(file.host, file.measured_on, file.remote, file.helper)
     fused = fused_attention(software, file.library_model, model)
+    train = train_of(
+        file.train,
+        software,
+        parallelism,
+        host_threads_of(gpu, file.input.cost_basis),
+        file.accumulation,
+        peers_through_host(file.hardware, file.host, file.gpus),
+    )
     return Job(
         mode=file.mode,
         dataset=dataset_of(file.data, file.loader),
         input=pipeline_of(file.input, file.data, gpu, model, reference),
-        train=train_of(
-            file.train,
-            software,
-            parallelism,
-            host_threads_of(gpu, file.input.cost_basis),
-            file.accumulation,
-            peers_through_host(file.hardware, file.host, file.gpus),
-        ),
-        software=software_of(software, file.train, file.host, gpu, fused=fused),
+        train=train,
+        software=software_of(software, train, file.host, gpu, fused=fused),
         model=model,
         step_times=step_times_of(file.model, file.step_times, software),
         memory=file.memory,
@@ -215,6 +217,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
         copies=file.copies,
         parallelism=parallelism,
         same_chip_reference=sister_of(file.train, gpu, model, software.framework),
+        client=client_of(file.client, file.data, file.hardware),
     )
 
 

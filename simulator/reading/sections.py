@@ -57,6 +57,9 @@ class CalibrationSection(Section):
     """Work on the host's cores."""
     storage: SpeedField = 1.0
     """Stores: a factor on rates and operations, and a divisor of latency."""
+    client: SpeedField = 1.0
+    """Client of an object store: a divisor of the time of a request, a factor on the rate of a
+    reader."""
     network: SpeedField = 1.0
     """Network cards."""
     collective: SpeedField = 1.0

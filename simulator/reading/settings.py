@@ -39,6 +39,7 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "hardware.gpu": ("gpu",),
     "hardware.storage": ("storage",),
     "hardware.cache": ("storage",),
+    "data.client": ("client",),
     "remote.machine": _HOSTS,
     "remote.storage": ("storage",),
     "input.measured_on": _HOSTS,

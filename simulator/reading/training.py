@@ -28,7 +28,7 @@ from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import Choice, Citation, TextField
 from simulator.schema.machines import Hardware, Host, Link, PeerPath
 from simulator.schema.models import CustomModel, Model, StepTimes
-from simulator.schema.provenance import Assumption, Source
+from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.software import MemoryFormat, Software
 from simulator.schema.training import (
     Adapters,
@@ -73,6 +73,12 @@ class HabitTable(Citation):
     ones."""
     fuses_attention: bool = False
     """Whether attention is one kernel, independent of how the library's model was trained."""
+    fp16_gradients: bool = False
+    """Whether gradients of a model computed in fp16 are added up and exchanged in fp16."""
+    fp32_masters: bool = False
+    """Whether training of all parameters in 16 bit stores weights and optimizer state in fp32."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
+    """Memory format of images, if not that of PyTorch, TensorFlow or JAX."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +230,8 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
+        "mixed_precision": _keeps_masters(given, software),
+        "gradient_precision": _gradients_in(given, software),
         "host_threads": host_threads,
         "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
@@ -232,6 +240,18 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
     adapters = _adapters(given, software)
     return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
+
+
+def _keeps_masters(train: Train, software: Software) -> bool:
+    """Return whether the framework stores fp32 weights if the scenario does not say so."""
+    whole = train.mode is Mode.TRAIN and train.trained is Trained.ALL
+    return whole and train.precision in _SIXTEEN and habit(software.framework).fp32_masters
+
+
+def _gradients_in(train: Train, software: Software) -> Precision | None:
+    """Return the format of gradients, if the framework's differs from that of the weights."""
+    narrow = train.precision is Precision.FP16 and train.mode is Mode.TRAIN
+    return Precision.FP16 if narrow and habit(software.framework).fp16_gradients else None
 
 
 def _adapters(given: Train, software: Software) -> Adapters | None:
@@ -316,8 +336,8 @@ def _in_order(model: ConvNet, channels_last: bool) -> Model:  # noqa: FBT001 - p
 def memory_format(software: Software) -> MemoryFormat:
     """Return the memory format of images: as stated, else the framework's own.
 
-    PyTorch, and frameworks built on it, use channels first [1]_; TensorFlow, JAX and NVIDIA's
-    containers of MXNet and Paddle use channels last.
+    PyTorch, and frameworks built on it, use channels first [1]_, and MXNet, whose habits state it;
+    TensorFlow, JAX and NVIDIA's container of Paddle use channels last.
 
     References
     ----------
@@ -326,6 +346,7 @@ def memory_format(software: Software) -> MemoryFormat:
     framework = software.framework.lower()
     on_torch = "torch" in framework or framework in _ON_PYTORCH
     usual = MemoryFormat.CHANNELS_FIRST if on_torch else MemoryFormat.CHANNELS_LAST
+    usual = habit(framework).memory_format or usual
     return software.memory_format if software.states("memory_format") else usual
 
 
@@ -355,7 +376,14 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
     narrow = train.precision not in _WIDTHS
     if on_device and narrow and not train.states("mixed_precision"):
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
-        yield _note(what, str(train.precision))
+        masters = _keeps_masters(train, file.software)
+        yield _habit_note(file, what, "fp32" if masters else str(train.precision), own=masters)
+    gradients = _gradients_in(train, file.software)
+    if on_device and gradients is not None and not train.states("gradient_precision"):
+        what = "number format of gradients (train.gradient_precision not given)"
+        yield _habit_note(file, what, str(gradients), own=True)
+    yield from _dequantizing(file)
+    yield from _hooks(file)
     overlaps = _overlaps(file.software, file.parallelism)
     if train.states("overlap_communication"):
         overlaps = train.overlap_communication
@@ -376,7 +404,8 @@ def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assu
         return
     if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:
         what = "order of images in device memory (software.memory_format not given)"
-        yield _note(what, memory_format(file.software).value)
+        own = habit(file.software.framework).memory_format is not None
+        yield _habit_note(file, what, memory_format(file.software).value, own=own)
 
 
 def _gaps(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
@@ -417,6 +446,54 @@ def core_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assump
         return
     if model is not None and model.cpu_seconds == 0.0:
         yield share_note(units)
+
+
+def _dequantizing(file: UnresolvedScenario) -> Iterator[Assumption]:
+    """Yield the rate at which frozen weights of few bits are converted for each pass."""
+    train, gpu, eager = file.train, file.gpu, not file.software.compile
+    if gpu is None or train.trained is not Trained.LORA or train.frozen_precision is None:
+        return
+    if eager and train.frozen_precision is Precision.FP4:
+        yield Assumption(
+            what="conversion of frozen weights to 16 bit in eager code, per pass",
+            value=f"about {_DEQUANTIZED_RATE} per 2 TB/s of device memory",
+            source=_DEQUANTIZED_SOURCE,
+            bears_on=frozenset({Part.DEVICE}),
+        )
+
+
+def _hooks(file: UnresolvedScenario) -> Iterator[Assumption]:
+    """Yield that the time of DeepSpeed's hooks is left out where it shards parameters."""
+    sharded = file.parallelism.sharding is Sharding.PARAMETERS
+    if file.gpu is not None and sharded and file.software.framework.lower() in _ON_DEEPSPEED:
+        yield Assumption(
+            what="time of DeepSpeed's ZeRO-3 hooks around each layer",
+            value="not modeled; 5 ms more per layer and micro-batch, and 11 ms at least, were seen",
+            source=_HOOKS_SOURCE,
+            bears_on=frozenset({Part.DEVICE}),
+        )
+
+
+_ON_DEEPSPEED: Final = frozenset({"deepspeed", "huggingface", "transformers"})
+_HOOKS_SOURCE: Final = Source(
+    reference="QwenLM/Qwen README.md @2df8e8ac: full fine-tuning of Qwen-1.8B on one A100-80GB "
+    "takes about 2 s a step of 8 micro-batches at any length",
+    date="2023-12",
+    verified=False,
+)
+_DEQUANTIZED_RATE: Final = "145 G parameters/s (120 to 175)"
+_DEQUANTIZED_SOURCE: Final = Source(
+    reference="QwenLM/Qwen README.md @2df8e8ac (GPTQ kernels) and bitsandbytes: QLoRA against LoRA "
+    "steps on an A100-80GB",
+    date="2023-12",
+)
+
+
+def _habit_note(file: UnresolvedScenario, what: str, value: str, *, own: bool) -> Assumption:
+    """Return an assumption with the source of the framework's habit; `own`: the habit sets it."""
+    found = habit(file.software.framework)
+    source = Source(reference=found.source, date=found.date) if own else defaults.OWN_CHOICE
+    return Assumption(what=what, value=value, source=source)
 
 
 def _note(what: str, value: str) -> Assumption:

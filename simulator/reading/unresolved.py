@@ -41,7 +41,7 @@ from simulator.schema.machines import Hardware, Host
 from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import Software
-from simulator.schema.storage import Storage
+from simulator.schema.storage import Storage, StoreClient
 from simulator.schema.training import Mode, Parallelism, Train
 
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
@@ -100,8 +100,9 @@ class UnresolvedScenario:
     """The sections of a scenario, and objects that they name; defaults are not filled in.
 
     `host` is the machine of the profile, `storage` the store that the file names, `cache` the
-    drives that it names as cache, and `measured_on` the machine on which CPU times were measured.
-    `helper` is the machine of the ``[remote]`` section and `helper_storage` its store.
+    drives that it names as cache, `client` what reads object stores, and `measured_on` the machine
+    on which CPU times were measured. `helper` is the machine of the ``[remote]`` section and
+    `helper_storage` its store.
 
     Parameters
     ----------
@@ -137,6 +138,7 @@ class UnresolvedScenario:
     host: Host
     storage: Storage | None
     cache: Storage | None
+    client: StoreClient | None
     helper: Host | None
     helper_storage: Storage | None
     measured_on: Host | None
@@ -279,6 +281,7 @@ class UnresolvedScenario:
         search.find("host", "hardware.machine", catalogue.host)
         search.find("storage", "hardware.storage", catalogue.storage)
         search.find("cache", "hardware.cache", catalogue.storage, none=LOCAL)
+        search.find("client", "data.client", catalogue.client)
         host = vars(self).get("host")
         if host is not None and host.gpu_count:
             search.find("host", "hardware.gpu", lambda name: catalogue.with_gpu(host, name), host)

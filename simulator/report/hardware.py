@@ -94,6 +94,12 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             ("reads", ">", _at("read_operations", "request_limit")),
             ("latency", ">", _at("read_latency")),
         ),
+        "client": (
+            ("request", ">", _at("request_time")),
+            ("reader", ">", _at("stream_rate")),
+            ("CPU/request", ">", _at("request_cpu")),
+            ("a core", ">", _at("core_rate")),
+        ),
         "node": _MACHINE,
         "instance": _MACHINE,
     }
@@ -119,6 +125,7 @@ LISTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             *("scope", "read_bandwidth", "achievable_read_bandwidth", "read_operations"),
             *("request_limit", "read_latency"),
         ),
+        "client": ("request_time", "stream_rate", "request_cpu", "core_rate"),
         "node": _MACHINE_FIGURES,
         "instance": _MACHINE_FIGURES,
     }

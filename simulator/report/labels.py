@@ -97,7 +97,12 @@ _UNCERTAIN: Final = {
     Rate.START: "start-up time",
     Rate.STEP: "overall model error",
     Rate.LAUNCH: "time to launch a step's kernels",
+    Rate.CLIENT: "reads of {store} through its client",
+    Rate.CLIENT_CPU: "CPU time of reading {store}",
 }
+UNKNOWN_CLIENT_CALLED: Final = (
+    "unknown: set data.client, or measure it with plan probe --store URL_OR_FOLDER"
+)
 _GRADES: Final = {
     Grade.STATED: "your value",
     Grade.CALIBRATED: "calibrated on this system",
@@ -110,7 +115,9 @@ _GRADES: Final = {
     Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "all-gather of another framework",
     Grade.TABLES: "embedding all-to-all, not modeled",
-    Grade.CONNECTION: "throughput of one connection",
+    Grade.UNKNOWN_REQUEST: UNKNOWN_CLIENT_CALLED,
+    Grade.UNKNOWN_STREAM: UNKNOWN_CLIENT_CALLED,
+    Grade.UNKNOWN_CPU: UNKNOWN_CLIENT_CALLED,
     Grade.SISTER: "measured on a card of the same chip",
     Grade.OTHER_CARD: "measured on a card of another chip",
     Grade.RELATIVE: "kernels of a related card",
@@ -231,6 +238,7 @@ _SETTINGS: Final = {
     "parallelism.pipeline": "pipeline {}",
     "parallelism.context": "context {}",
     "parallelism.expert": "expert {}",
+    "parallelism.expert_tensor": "expert tensor {}",
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }

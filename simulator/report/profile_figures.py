@@ -25,7 +25,7 @@ from simulator.schema.machines import (
     VectorUnits,
 )
 from simulator.schema.provenance import Source
-from simulator.schema.storage import Burst, Charges, Storage, Tier
+from simulator.schema.storage import Burst, Charges, Storage, StoreClient, Tier
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -39,7 +39,7 @@ from simulator.units import (
     show,
 )
 
-Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
+Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage | StoreClient
 """Any type of profile."""
 Section: TypeAlias = Profile | CpuPool | VectorUnits | Network | Charges | Burst
 """A profile, or a part whose values are listed one by one."""

@@ -10,7 +10,7 @@ from simulator.physics.device_time import device_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.physics.transformer import kernels_of
 from simulator.pipeline.run_length import lengths
-from simulator.pipeline.stages.input import helpers_alone
+from simulator.pipeline.stages.input import client_of, helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import elsewhere, listed_price, uses
 from simulator.results.energy import Billed, in_a_rack
@@ -83,6 +83,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
             *(_of("RAM", host), host.ram, BYTE, host.sources, "ram"), Part.HOST_RAM, Part.INPUT
         ),
         *_store(store),
+        *_client(scenario, store),
         *_links(group),
     ]
     if gpu is not None:
@@ -109,6 +110,22 @@ def _store(store: Storage) -> Iterator[Assumption]:
     yield from _figure(what, store.read_rate, BYTE_PER_SECOND, sources, key, Part.INPUT)
     what, key = _of("read latency", store), "read_latency"
     yield from _figure(what, store.read_latency or None, SECOND, sources, key, Part.INPUT)
+
+
+def _client(scenario: Scenario, store: Storage) -> Iterator[Assumption]:
+    """Yield the assumed figures of the client of an object store."""
+    client = client_of(scenario, store)
+    if client is None or scenario.job.dataset.read_time is not None:
+        return
+    known = (
+        ("time of a request", client.request_time or None, SECOND, "request_time"),
+        ("rate of a reader", client.stream_rate, BYTE_PER_SECOND, "stream_rate"),
+        ("CPU time of a request", client.request_cpu or None, SECOND, "request_cpu"),
+        ("bytes a core receives", client.core_rate, BYTE_PER_SECOND, "core_rate"),
+    )
+    for what, value, unit, key in known:
+        name = f"{what} of {client.name}"
+        yield from _figure(name, value, unit, client.sources, key, Part.INPUT)
 
 
 def _links(group: Group) -> Iterator[Assumption]:

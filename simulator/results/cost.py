@@ -496,12 +496,10 @@ def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator
                 write_price=charges.writes,
             ),
         )
-    for price, moved in (
-        (charges.read_bytes, use.carried),
-        (charges.written_bytes, use.written),
-    ):
-        if price is not None:
-            yield REQUESTS, product_of(price=price, size=moved)
+    metered = (charges.read_bytes, use.carried), (charges.written_bytes, use.written)
+    for charge, moved in metered:
+        if charge is not None:
+            yield REQUESTS, product_of(price=charge, size=moved)
     yield from _egress(scenario, use, charges, billed)
 
 

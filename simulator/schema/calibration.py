@@ -75,6 +75,14 @@ FACTORS: Final = (
         why="a hundredth for a store shared with others; above 1 for caches that are not described",
     ),
     FactorKind(
+        name="client",
+        meaning="reads of object stores through the client: time of a request, rate of a reader",
+        home="reading.calibration: the description of the client",
+        low=0.01,
+        high=20.0,
+        why="clients of one store differ by a factor of a hundred for small objects",
+    ),
+    FactorKind(
         name="network",
         meaning="network cards: all flows together and single ones",
         home="reading.calibration: the description of every machine's network",

@@ -19,6 +19,7 @@ from simulator.schema.fields import (
     REQUIRED,
     ByteField,
     ByteOrZeroField,
+    ByteRateField,
     Choice,
     CountField,
     CountOrZeroField,
@@ -112,6 +113,14 @@ class Dataset(Section):
     """Measured time for one reader to fetch one sample, instead of the store's latency."""
     readers: Annotated[float, Number(low=1.0, whole=True)] = 1.0
     """Number of concurrent requests of one worker."""
+    client: TextField = "unknown"
+    """Library or mount that reads an object store, such as boto3, fsspec, mountpoint, goofys, crt,
+    gcsfs or rust; unknown by default, which spans them."""
+    request_cpu: TimeOrZeroField | None = None
+    """CPU time of one request to an object store, instead of the client's."""
+    core_rate: ByteRateField | None = None
+    """Bytes per second that one busy core receives from an object store, instead of the
+    client's."""
     placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
     """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
     window: ByteField | None = None

@@ -26,6 +26,7 @@ from simulator.schema.machines import Cluster, Group, Hardware
 from simulator.schema.models import Model, StepTimes
 from simulator.schema.provenance import Assumption
 from simulator.schema.software import Software
+from simulator.schema.storage import StoreClient
 from simulator.schema.training import ONE_DEVICE, Mode, Parallelism, Train
 from simulator.schema.uncertainty import UncertaintyComponent
 from simulator.units import Bytes, at_least, in_common
@@ -68,6 +69,7 @@ class Job:
     workers make batches in addition to (or, without local workers, instead of) the loader's own.
     `copies` equal jobs run at the same time, each with an equal part of the machine's accelerators
     and all data. `parallelism` states how the model is split over accelerators.
+    `client` is what it reads object stores through; None: without a cost of its own.
     `same_chip_reference` is a card with the accelerator's chip, for which the library has a
     measured step of the model.
     """
@@ -84,6 +86,7 @@ class Job:
     copies: int = 1
     parallelism: Parallelism = ONE_DEVICE
     same_chip_reference: Gpu | None = None
+    client: StoreClient | None = None
 
     @property
     def stored_bytes(self) -> Bytes:

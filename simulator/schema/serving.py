@@ -320,6 +320,17 @@ class Lengths:
             return 0.5 * (int(self.ratio * self.tokens) + self.tokens)
         return self.tokens
 
+    @property
+    def variation(self) -> float:
+        """Standard deviation over the mean, before lengths are cut to `most`."""
+        if self.spread is LengthDistribution.LOGNORMAL:
+            return self.deviation
+        if self.spread is LengthDistribution.UNIFORM:
+            return (self.tokens - int(self.ratio * self.tokens)) / (math.sqrt(12.0) * self.mean)
+        # Exponential: whole tokens, of a geometric distribution.
+        share = 1.0 - 1.0 / max(1.0, self.tokens)
+        return math.sqrt(share) if self.spread is LengthDistribution.EXPONENTIAL else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:

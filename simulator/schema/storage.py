@@ -20,6 +20,7 @@ from simulator.schema.fields import (
     ByteRateFigure,
     Choice,
     Citation,
+    CountFigure,
     Number,
     OperationPriceFigure,
     Profile,
@@ -208,6 +209,9 @@ class Storage(Profile):
     """Charges in addition to that price."""
     clouds: tuple[TextField, ...] = ()
     """Clouds whose machines can reach it; all machines if empty."""
+    as_read: bool = False
+    """Whether its rates are those of a program that reads it, the client of an object store
+    included."""
 
     @property
     def read_rate(self) -> BytesPerSecond:
@@ -271,5 +275,32 @@ class Storage(Profile):
         return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreClient(Profile):
+    """A library or a mount through which a program reads an object store."""
+
+    request_time: TimeFigure = 0.0
+    """Time of one small read in addition to the store's time to the first byte."""
+    stream_rate: ByteRateFigure | None = None
+    """Rate at which one reader reads a large object; that of the store if left out."""
+    connections: CountFigure | None = None
+    """Parts of a large object that it fetches at a time; one after another if left out."""
+    request_cpu: TimeFigure = 0.0
+    """CPU time of one request."""
+    core_rate: ByteRateFigure | None = None
+    """Bytes per second that one busy core receives: decryption, checksums, copies."""
+    one_core: bool = False
+    """Whether the readers of a process share one core, as with Python's interpreter lock."""
+    stores: tuple[TextField, ...] = ()
+    """Stores that it reads, such as s3; all object stores if empty."""
+
+    @property
+    def is_known(self) -> bool:
+        """True unless the client is unknown."""
+        return self.name != UNKNOWN_CLIENT
+
+
+UNKNOWN_CLIENT: Final = "client/unknown"
+"""Profile of the middle of the measured clients."""
 NO_STORE: Final = Storage(name="no store", scope=Scope.LOCAL, read_bandwidth=1.0)
 """Placeholder where nothing is read: one byte per second, so that an unintended read is noticed."""

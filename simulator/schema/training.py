@@ -296,6 +296,9 @@ class Parallelism(Section):
     """Devices that share each sequence."""
     expert: DegreeField = 1
     """Ranks that the experts of a layer are spread over."""
+    expert_tensor: DegreeField = 1
+    """Devices that share each expert's matrices. Recipes of Megatron-Core set 1; its own default is
+    the degree of tensor parallelism."""
     sequence: bool = False
     """Whether norms and dropout, which tensor parallelism leaves whole, are split along the
     sequence."""

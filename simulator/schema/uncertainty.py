@@ -28,8 +28,8 @@ from simulator.records import dataclass
 from simulator.schema.provenance import Source
 from simulator.units import Seconds
 
-LARGEST: Final = 1.5
-"""Largest log deviation: a factor of 50 between P10 and P90."""
+LARGEST: Final = 2.0
+"""Largest log deviation: a factor of 170 between P10 and P90."""
 P90: Final = 1.2815515655446008
 """90% quantile of the standard normal distribution."""
 
@@ -60,6 +60,10 @@ class Rate(StrEnum):
     LAUNCH = "launch"
     """Launching of kernels by a main thread that also loads batches; never slower than the
     device."""
+    CLIENT = "client"
+    """Reads of an object store through its client: the time of a request, the rate of a reader."""
+    CLIENT_CPU = "CPU work of the client"
+    """CPU work of a client of an object store."""
 
 
 class Grade(StrEnum):
@@ -90,8 +94,14 @@ class Grade(StrEnum):
     """Sharded parameters gathered over a network by a framework without such a measured run."""
     TABLES = "exchange of rows that is not counted"
     """All-to-all of embedding rows that are sharded over devices, which is not modelled."""
-    CONNECTION = "one connection's rate"
-    """Rate of one request to an object store, in proportion to its share of a read."""
+    UNKNOWN_REQUEST = "requests of an unknown client"
+    """Time of a request to an object store through any client, in proportion to its share of a
+    read."""
+    UNKNOWN_STREAM = "streams of an unknown client"
+    """Rate of a reader of an object store through any client, in proportion to its share of a
+    read."""
+    UNKNOWN_CPU = "CPU work of an unknown client"
+    """CPU work of reading an object store through any client."""
     SISTER = "measured on a sister card"
     """Measured on another card of the same chip."""
     OTHER_CARD = "measured on another card"
@@ -243,6 +253,8 @@ _POLYNOMIALS: Final = (
     (11, (1, 1, 5, 1, 1)),
     (13, (1, 1, 1, 3, 11)),
     (14, (1, 3, 5, 5, 31)),
+    (1, (1, 3, 3, 9, 7, 49)),
+    (13, (1, 1, 1, 15, 21, 21)),
 )
 """Coefficients and first direction numbers of the dimensions after the first: S. Joe and F. Y. Kuo,
 new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/."""

@@ -101,6 +101,21 @@ def usual_count(load: Load) -> int | None:
     return load.requests
 
 
+def mean_context(load: Load) -> float:
+    """Return the mean context of a decoding request: its prompt and its answer so far [tokens].
+
+    ``prompt + E[x^2] / (2 E[x])`` for independent answers of length x: of the requests that run at
+    a moment, long answers are more frequent in proportion to their length, and each is half done on
+    average (renewal theory, the inspection paradox).
+    """
+    ways = load.arrivals
+    if isinstance(ways, Trace):
+        prompts, outputs = np.asarray(ways.prompts, float), np.asarray(ways.outputs, float)
+        return float((outputs * (prompts + 0.5 * outputs)).sum() / outputs.sum())
+    mean, variation = load.output.mean, load.output.variation
+    return load.prompt.mean + 0.5 * mean * (1.0 + variation**2)
+
+
 def _lengths(lengths: Lengths, count: int, draw: np.random.RandomState) -> list[int]:
     mean = lengths.tokens
     if lengths.spread is LengthDistribution.UNIFORM:

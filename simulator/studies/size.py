@@ -168,6 +168,7 @@ class _Search:
             if self._speed(values) >= self._enough:
                 break
             values = {name: value * GROWTH_FACTOR for name, value in values.items()}
+        values = {knob.name: knob.available(values[knob.name]) for knob in self._knobs}
         scenario = self._scenario
         return Sized(
             machines=sum(group.count for group in scenario.cluster.groups),

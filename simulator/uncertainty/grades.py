@@ -13,7 +13,7 @@ from typing import Annotated, Final, TypeAlias
 
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.pipeline.stages.communication import over_peer_link
-from simulator.pipeline.stages.input import most_samples
+from simulator.pipeline.stages.input import client_of, most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.shipped import DATA
@@ -29,7 +29,7 @@ from simulator.results.envelope import (
     Measured,
     Span,
 )
-from simulator.schema.data_loading import CostBasis
+from simulator.schema.data_loading import CachePolicy, CostBasis
 from simulator.schema.fields import (
     Choice,
     Citation,
@@ -207,8 +207,7 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         yield Rate.WAITING, Grade.COMPUTED
     if _by_relative(scenario):
         yield Rate.DEVICE, Grade.RELATIVE
-    if _asks_for_objects(scenario, stated):
-        yield Rate.STORAGE, Grade.CONNECTION
+    yield from _of_client(scenario, stated)
     for rate, find in _EVIDENCE:
         grade = find(scenario, stated)
         covered = fitted and rate in _OF_FITTED_STEPS and grade is not Grade.PEERS
@@ -248,10 +247,33 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
     )
 
 
-def _asks_for_objects(scenario: Scenario, stated: Hardware) -> bool:
-    store = scenario.cluster.trainers.storage
-    asked = store.scope is Scope.OBJECT and store.request_rate is not None
-    return asked and not stated.states("storage_request_rate")
+def _of_client(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]:
+    """Yield the evidence for reads of an object store through its client, and its CPU work."""
+    store, job = scenario.cluster.trainers.storage, scenario.job
+    client, dataset = client_of(scenario, store), job.dataset
+    if client is None or dataset.cache is CachePolicy.PRELOADED:
+        return
+    if dataset.read_time is not None:
+        yield Rate.CLIENT, Grade.STATED
+        return
+    keys = {"storage_latency": Grade.UNKNOWN_REQUEST, "storage_request_rate": Grade.UNKNOWN_STREAM}
+    open_ = [grade for key, grade in keys.items() if not stated.states(key)]
+    if store.as_read or not open_:
+        yield Rate.CLIENT, Grade.STATED
+    elif client.is_known:
+        figures = (client.sources.get(key) for key in ("request_time", "stream_rate"))
+        verified = all(source is None or source.verified for source in figures)
+        yield Rate.CLIENT, Grade.MEASURED if verified else Grade.ASSUMED
+    else:
+        yield from ((Rate.CLIENT, grade) for grade in open_)
+    if dataset.states("request_cpu") or dataset.states("core_rate"):
+        yield Rate.CLIENT_CPU, Grade.STATED
+    elif client.is_known:
+        figures = (client.sources.get(key) for key in ("request_cpu", "core_rate"))
+        verified = all(source is None or source.verified for source in figures)
+        yield Rate.CLIENT_CPU, Grade.MEASURED if verified else Grade.ASSUMED
+    else:
+        yield Rate.CLIENT_CPU, Grade.UNKNOWN_CPU
 
 
 def _is_fitted(scenario: Scenario) -> bool:

@@ -108,6 +108,8 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
         wide = _beyond_measured_batches(scenario, slope)
     share = _share_of(grade, scenario)
     deviation = math.hypot(share * table.log_sd, wide)
+    # A client that is slow to answer is slow to deliver.
+    slow = {f"{rate}, {Grade.UNKNOWN_STREAM}": 1.0} if grade is Grade.UNKNOWN_REQUEST else {}
     return UncertaintyComponent(
         name=f"{rate}, {grade}",
         rate=rate,
@@ -116,6 +118,7 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
         seconds=table.seconds,
         source=table.cited,
         warning=_told_of(grade, deviation, scenario),
+        shared=slow,
     )
 
 
@@ -191,8 +194,10 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 def _share_of(grade: Grade, scenario: Scenario) -> float:
     """Return the share of the step (or of a read) that a grade is about, largest of candidates."""
-    if grade is Grade.CONNECTION:
+    if grade is Grade.UNKNOWN_STREAM:
         return float(np.max(transfer_share(scenario)))
+    if grade is Grade.UNKNOWN_REQUEST:
+        return 1.0 - float(np.min(transfer_share(scenario)))
     share = _SHARES.get(grade)
     return 1.0 if share is None else _largest(share, scenario)
 
@@ -213,6 +218,7 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.device_memory", Rate.DEVICE),
     ("calibration.cpu", Rate.WORKERS),
     ("calibration.storage", Rate.STORAGE),
+    ("calibration.client", Rate.CLIENT),
     ("calibration.network", Rate.NETWORK),
     ("calibration.collective", Rate.COLLECTIVES),
     ("calibration.straggling", Rate.WAITING),
@@ -226,6 +232,8 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("hardware.pcie", Rate.PCIE),
     ("hardware.memory_bandwidth", Rate.HOST_MEMORY),
     ("hardware.", Rate.WORKERS),
+    ("data.request_cpu", Rate.CLIENT_CPU),
+    ("data.core_rate", Rate.CLIENT_CPU),
     ("data.", Rate.STORAGE),
     ("input.receive", Rate.HANDOVER),
     ("input.worker_start", Rate.START),

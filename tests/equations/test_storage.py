@@ -326,3 +326,23 @@ def test_next_to_no_cache_hits_nothing_and_not_less(policy: Callable[[float], fl
     """Differences of nearly equal numbers must not turn into reads of negative length."""
     shares = [10.0**-power for power in range(3, 20)]
     assert all(0.0 <= float(policy(share)) <= max(share, 1e-15) for share in shares)
+
+
+def test_a_client_works_by_request_and_by_byte() -> None:
+    """10 requests of 2 ms and 1 GB at 500 MB/s a core are 20 ms and 2 s of a core."""
+    assert storage.client_work(10.0, 2e-3, 1e9, 500e6) == pytest.approx(2.02)
+    assert storage.client_work(10.0, 0.0, 1e9, math.inf) == 0.0
+
+
+def test_a_python_process_carries_what_one_core_does() -> None:
+    """32 readers of boto3: 64 MB each in 1.23 s, 106 ms of one core: 604 MB/s, not 1,661."""
+    work = storage.client_work(1.0, 0.0, 64e6, 604e6)
+    each = 64e6 / 51.9e6 / 32.0
+    assert storage.beside_work(each, work) == 0.0
+    assert 64e6 / (storage.beside_work(each, work) + work) == pytest.approx(604e6)
+
+
+def test_work_is_part_of_the_time_of_a_reader_alone() -> None:
+    """One reader at 52 MB/s stays at 52 MB/s: 1.23 s are 106 ms of work and 1.13 s of waiting."""
+    time, work = 64e6 / 51.9e6, 64e6 / 604e6
+    assert storage.beside_work(time, work) + work == pytest.approx(time)

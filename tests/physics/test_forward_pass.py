@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.equations.serving import causal_pairs
+from simulator.errors import NotModelled
 from simulator.physics.device_time import device_time
 from simulator.physics.forward_pass import (
     ForwardPass,
@@ -313,3 +314,36 @@ def test_larger_batches_take_longer_and_less_each() -> None:
     each = [time / samples for time, samples in zip(times, (1, 2, 4, 8, 16), strict=True)]
     assert each == sorted(each, reverse=True)
     assert math.isfinite(times[-1])
+
+
+def prefilling(one: ForwardPass, tokens: int) -> float:
+    """Seconds of an iteration of prompts without the attention between their tokens."""
+    return one.seconds(Iteration(prefill_tokens=tokens, first_tokens=1))
+
+
+def test_tokens_beyond_the_table_cost_products() -> None:
+    """Four times 65,536 tokens take four times as long, and every further token takes as long."""
+    one = made(figures=replace(serving_figures("vllm"), **FREE))
+    most = prefilling(one, 65_536)
+    assert prefilling(one, 262_144) == pytest.approx(4.0 * most, rel=0.01)
+    assert prefilling(one, 65_600) - most == pytest.approx(64 * most / 65_536, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("precision", "peak"), [(Precision.FP32, 19.5e12), (Precision.TF32, 156e12)]
+)
+def test_wide_formats_compute_at_their_own_peak(precision: Precision, peak: float) -> None:
+    """2 FLOPs per parameter of the layers and token, on an A100 of 312 TFLOP/s in 16 bit."""
+    one = made(gpu="a100-sxm4-80gb", spread=ServingParallelism(weights=precision))
+    layers = (8.03e9 - 2 * 128_256 * 4096) * 2.0
+    least = layers * 16_384 / peak
+    assert least < prefilling(one, 16_384) < 1.6 * least
+    assert one.weights_bytes == pytest.approx(4.0 * 8.03e9, rel=0.02)
+
+
+def test_a_format_without_a_rate_is_not_taken_for_16_bit() -> None:
+    """No rate of fp64 is known of the card."""
+    card = replace(Catalogue.default(()).gpu("l4"), fallback={})
+    card = replace(card, peak={name: r for name, r in card.peak.items() if name != Precision.FP64})
+    with pytest.raises(NotModelled, match="computes in fp64"):
+        serving_device(card, Precision.FP64, None, None)

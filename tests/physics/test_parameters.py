@@ -183,6 +183,17 @@ def test_weights_in_the_width_that_products_read_are_not_widened() -> None:
         assert transformer_step(job(LORA, *keys)).work.widened == widened
 
 
+def test_eager_code_converts_four_bits_slower_than_their_bytes() -> None:
+    """A weight of 4.127 bit is read and 2 bytes are written; eager code takes as long as 11.2."""
+    keys, width = ("train.frozen_precision=fp4", "train.precision=bf16"), 4.127 / 8.0 + 2.0
+    eager, compiled = (job(LORA, *keys, f"software.compile={on}") for on in ("false", "true"))
+    bytes_of = [transformer_step(one).work.widening_bytes for one in (eager, compiled)]
+    assert bytes_of == pytest.approx([11.2, width])
+    assert float(step(eager).forward) > float(step(compiled).forward)
+    eight = transformer_step(job(LORA, "train.frozen_precision=fp8", "train.precision=bf16"))
+    assert eight.work.widening_bytes == 3.0
+
+
 def test_inputs_that_only_frozen_weights_would_read_are_not_kept() -> None:
     """Without adapters in the MLP its normed input and that of its last product go."""
     full = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=linear"))["activations"]

@@ -274,3 +274,47 @@ def test_transformer_engine_fuses_attention_of_models_published_without() -> Non
         )
     }
     assert list(said.values()) == [False, True, False]
+
+
+UNSTATED = "bert-large-v100-16gb"
+"""A scenario that states neither the format of weights nor that of gradients."""
+AMPERE = "hardware.gpu=gpu/a100-sxm4-80gb"
+
+
+@pytest.mark.parametrize(
+    ("framework", "precision", "masters", "gradients"),
+    [
+        ("pytorch", "bf16", False, None),
+        ("transformers", "bf16", True, None),
+        ("deepspeed", "fp16", True, None),
+        ("transformers", "fp32", False, None),
+        ("megatron-lm", "fp16", False, "fp16"),
+        ("megatron-lm", "bf16", False, None),
+    ],
+)
+def test_number_formats_follow_framework_and_precision(
+    framework: str, precision: str, *, masters: bool, gradients: str | None
+) -> None:
+    """What the file leaves out: fp32 weights beside 16 bit, and the format of gradients."""
+    keys = (AMPERE, f"software.framework={framework}", f"train.precision={precision}")
+    train = load_scenario(UNSTATED, overrides=keys).job.train
+    assert (train.mixed_precision, train.gradient_precision) == (masters, gradients)
+
+
+def test_a_stated_format_is_not_replaced_by_a_habit() -> None:
+    """Keys of the file take precedence, and inference stores no fp32 weights."""
+    keys = ("software.framework=megatron-lm", "train.precision=fp16", "train.mixed_precision=true")
+    train = load_scenario(UNSTATED, overrides=(*keys, "train.gradient_precision=fp32")).job.train
+    assert train.gradient_precision == "fp32"
+    plain = (AMPERE, "software.framework=transformers", "train.precision=bf16")
+    for own in ("train.mixed_precision=false", "train.mode=infer"):
+        assert not load_scenario(UNSTATED, overrides=(*plain, own)).job.train.mixed_precision
+
+
+def test_a_habit_is_an_assumption_with_its_source() -> None:
+    """The answer says which formats were assumed, and by whose code."""
+    keys = (AMPERE, "software.framework=deepspeed", "train.precision=bf16")
+    notes = {note.what: note for note in load_scenario(UNSTATED, overrides=keys).notes}
+    masters = next(note for what, note in notes.items() if "train.mixed_precision" in what)
+    assert masters.value == "fp32"
+    assert "deepspeed 0.19.8" in masters.source.reference

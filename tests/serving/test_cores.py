@@ -99,6 +99,37 @@ def test_cores_are_candidates_where_machines_are_named_by_pattern() -> None:
     assert {"c7i.48xlarge", "g6.xlarge"} <= names
 
 
+def test_decoding_on_vector_units_is_bound_by_memory_until_rows_fill_them() -> None:
+    """A row costs its own operations: one alone waits for the memory, in any format of weights.
+
+    96 cores of 2 sockets at 2.6 GHz with 32 operations a cycle compute 1 row of 7.0 G weights in
+    1.3 ms at 70% of 16 TFLOP/s, and read 16 GB at 70% of 922 GB/s in 22 ms (an eighth of the
+    parameters is a table of tokens). 64 rows take 64 x 1.3 ms of arithmetic.
+    """
+    machine = "hardware.machine=instance/aws/c7a.48xlarge"
+    wide, narrow = (reader(machine, f"serving.weights={w}").read({}) for w in ("bf16", "fp8"))
+    one, eight = token(wide), token(narrow)
+    assert eight < 0.7 * one
+    host, units = wide.group.host, wide.group.host.cpu.vector
+    assert units is not None
+    assert host.memory_bandwidth is not None
+    read = (pass_of(wide).weights_bytes - 1.05e9) / (units.memory_share * host.memory_bandwidth)
+    assert one == pytest.approx(read, rel=0.3)
+    device = serving_cores(host, Precision.BF16)
+    assert device is not None
+    many = pass_of(wide).seconds(Iteration(decoding=64, context_tokens=640.0))
+    assert many == pytest.approx(64 * 2.0 * 7.5e9 / (units.share * device.peak), rel=0.25)
+
+
+def test_fp64_has_half_the_lanes_of_fp32() -> None:
+    """Vectors of 512 bit hold 8 values, not 16, and matrix units take neither."""
+    host = service().group.host
+    single, double = (serving_cores(host, each) for each in (Precision.FP32, Precision.FP64))
+    assert single is not None
+    assert double is not None
+    assert double.peak == pytest.approx(0.5 * single.peak)
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

@@ -14,8 +14,9 @@ from simulator.schema.serving import (
     Load,
     OpenLoop,
     RateCurve,
+    Trace,
 )
-from simulator.serving.load import requests_of, usual_count
+from simulator.serving.load import mean_context, requests_of, usual_count
 
 UNIFORM = Lengths(tokens=1024, spread=LengthDistribution.UNIFORM, ratio=0.8)
 
@@ -93,3 +94,32 @@ def test_requests_are_cut_to_what_a_cache_holds() -> None:
     tail = Lengths(tokens=1000.0, spread=LengthDistribution.LOGNORMAL, deviation=3.0)
     found = requests_of(load(OpenLoop(rate=1.0), tail), 5000, seed=4, most=4000)
     assert max(map(sum, zip(found.prompts, found.outputs, strict=True))) == 4000
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        Lengths(tokens=200.0),
+        Lengths(tokens=200.0, spread=LengthDistribution.EXPONENTIAL),
+        Lengths(tokens=200.0, spread=LengthDistribution.LOGNORMAL, deviation=0.8),
+        Lengths(tokens=200.0, spread=LengthDistribution.UNIFORM, ratio=0.2),
+    ],
+)
+def test_running_requests_have_longer_answers_than_arriving_ones(output: Lengths) -> None:
+    """The sum of contexts over all iterations of 200,000 drawn requests, over these iterations.
+
+    With exponential answers of 200 it is the prompt and 200, not 100.
+    """
+    load = Load(arrivals=OpenLoop(rate=1.0), prompt=Lengths(tokens=1000.0), output=output)
+    drawn = np.asarray(requests_of(load, 200_000, 0).outputs, dtype=float)
+    contexts = (drawn * (1000.0 + 0.5 * drawn)).sum() / drawn.sum()
+    assert mean_context(load) == pytest.approx(contexts, rel=0.005)
+    if output.spread is LengthDistribution.EXPONENTIAL:
+        assert mean_context(load) == pytest.approx(1200.0, rel=1e-3)
+
+
+def test_the_mean_context_of_a_trace_is_that_of_its_requests() -> None:
+    """Two requests: 10 iterations at 105 tokens on average, and 30 iterations at 215."""
+    trace = Trace(prompts=(100, 200), outputs=(10, 30), arrivals=(0.0, 1.0))
+    load = Load(arrivals=trace, prompt=Lengths(tokens=150.0), output=Lengths(tokens=20.0))
+    assert mean_context(load) == pytest.approx((10 * 105 + 30 * 215) / 40)

@@ -15,7 +15,7 @@ from simulator.reading.starter import defaults, starter_text
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.studies import size
-from simulator.studies.levers.catalogue import Resource
+from simulator.studies.levers.catalogue import Resource, knobs
 from simulator.studies.size import Sized, offers, run_speed, sized
 
 LOSS = 0.05
@@ -58,6 +58,7 @@ def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> Non
     for one in found.sizes:
         assert one.value is not None
         assert one.knob.settings is not None
+        assert one.value == one.knob.available(one.value)
         smaller |= one.knob.settings(0.9 * one.value)
     scenario = reader.read(smaller).scenario
     assert run_speed(predict(scenario, intervals=False)) < found.ample * (1.0 - LOSS) * 1.001
@@ -158,3 +159,12 @@ def test_machines_have_all_else_that_the_job_has() -> None:
     there = shorter.scenario.cluster.trainers.host.cpu.threads
     assert known
     assert all(catalogue.host(one.name).cpu.threads >= there for one in known)
+
+
+def test_processors_come_in_whole_cores() -> None:
+    """96 vCPUs of 48 cores: 9.2 are not on offer, 10 of 5 cores are."""
+    scenario = CandidateReader("resnet50-imagenet-p4d").read({}).scenario
+    (knob,) = (one for one in knobs(scenario) if one.name == "vCPUs")
+    assert [knob.available(value) for value in (9.2, 10.0)] == [10.0, 10.0]
+    assert knob.settings is not None
+    assert knob.settings(knob.available(9.2)) == {"hardware.vcpus": 10.0, "hardware.cores": 5.0}

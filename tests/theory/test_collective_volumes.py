@@ -18,9 +18,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from simulator.errors import InputError
 from simulator.physics.communication import SentBytes, Traffic, traffic
+from simulator.physics.parameters import expert_products, layer_parameters
 from simulator.physics.training_step import gather_times, training_step
 from simulator.physics.transformer import kernels_of, transformer_step
+from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
@@ -77,6 +80,7 @@ class Split:
     replicas: int = 1
     pipeline: int = 1
     expert: int = 1
+    expert_tensor: int = 1
     sharding: str = "none"
     ring: bool = True
     sequence: bool = False
@@ -99,6 +103,7 @@ class Split:
             "parallelism.context": self.context,
             "parallelism.pipeline": self.pipeline,
             "parallelism.expert": self.expert,
+            "parallelism.expert_tensor": self.expert_tensor,
             "parallelism.sharding": self.sharding,
             **({"parallelism.sequence": True} if self.sequence else {}),
             **(
@@ -180,9 +185,10 @@ def counted(network: Network, split: Split) -> dict[str, SentBytes]:
 
     sharers = like_first(split, "context", "replica")
     shared = network.attention / t + (0.0 if network.experts else network.mlp / t)
-    routed = network.experts / split.expert * network.mlp
+    holders = split.expert * split.expert_tensor
+    routed = network.experts / holders * network.mlp
     stage = like_first(split, "tensor", "context", "replica")
-    copies = [one for one in stage if one % split.expert == 0]
+    copies = [one for one in stage if one % holders == 0]
     table = network.vocabulary * network.hidden / t
     tables = 2.0 if p == 1 and not network.tied else 1.0
 
@@ -205,16 +211,23 @@ def counted(network: Network, split: Split) -> dict[str, SentBytes]:
         gradients += gathered(2.0 * table * FULL, ends)
     found["gradients"] = gradients
 
-    experts = stage[: split.expert]
     dispatched = 4.0 * 2.0 * activations / t
-    found["experts"] = all_to_all(dispatched, experts) if network.experts else none
+    experts = all_to_all(dispatched, stage[: holders : split.expert_tensor])
+    experts += gathered(split.expert_tensor * dispatched, stage[: split.expert_tensor])
+    found["experts"] = experts if network.experts else none
 
-    sent = 2.0 * activations / (t if split.sequence else 1.0) if p > 1 else 0.0
-    senders = range(min(MACHINE, split.devices - len(stage) * (p > 1)))
-    leaving = [(one + len(stage)) // MACHINE > 0 for one in senders] if p > 1 else [False]
-    share = sum(leaving) / len(leaving)
-    found["sends"] = SentBytes(sent * (1.0 - share), sent * share)
+    found["sends"] = between_stages(split, activations, len(stage))
     return found
+
+
+def between_stages(split: Split, activations: float, stage: int) -> SentBytes:
+    """What a device sends to its peer of the next stage and back, averaged over its machine."""
+    if split.pipeline == 1:
+        return SentBytes()
+    sent = 2.0 * activations / (split.tensor if split.sequence else 1.0)
+    senders = range(min(MACHINE, split.devices - stage))
+    leaving = sum((one + stage) // MACHINE > 0 for one in senders) / len(senders)
+    return SentBytes(sent * (1.0 - leaving), sent * leaving)
 
 
 def all_to_all(size: float, group: list[int]) -> SentBytes:
@@ -265,12 +278,12 @@ def test_collectives_move_what_a_count_by_device_says(network: Network, split: S
 
 
 @checked
-@given(split=splits(4), power=st.integers(0, 3))
-def test_experts_move_what_a_count_by_device_says(split: Split, power: int) -> None:
-    """The same with experts over one to eight devices of a stage."""
+@given(split=splits(4), power=st.integers(0, 3), divided=st.sampled_from([1, 1, 2, 4]))
+def test_experts_move_what_a_count_by_device_says(split: Split, power: int, divided: int) -> None:
+    """The same with experts over one to eight groups of devices, each divided over a group."""
     expert = 2**power
-    assume(expert <= split.tensor * split.context * split.replicas)
-    whole = replace(split, expert=expert)
+    assume(expert * divided <= split.tensor * split.context * split.replicas)
+    whole = replace(split, expert=expert, expert_tensor=divided)
     compared(traffic(transformer_step(described(MIXTRAL, whole))), counted(MIXTRAL, whole))
 
 
@@ -383,3 +396,42 @@ def test_a_ring_hides_behind_attention_and_a_gather_does_not() -> None:
     assert float(waits[True].exchange) == pytest.approx(0.0, abs=1e-9)
     assert float(waits[True].hidden) > 0.0
     assert float(waits[False].exchange) > 0.0
+
+
+def test_divided_experts_hold_and_send_parts() -> None:
+    """Experts over two groups of four devices: a quarter of the weights of two whole experts.
+
+    Each device gathers the tokens of its group's four, and scatters the sums of their results:
+    3/4 of 4 x 2 choices x 1,024 tokens x 4,096 values of 2 bytes, four times a layer and step.
+    """
+    whole = Split(tensor=4, replicas=2, expert=2)
+    parts = replace(whole, expert_tensor=4)
+    steps = [transformer_step(described(MIXTRAL, split)) for split in (whole, parts)]
+    held = [layer_parameters(step)[0] - layer_parameters(step)[1] for step in steps]
+    assert float(held[0]) == pytest.approx(4.0 * MIXTRAL.mlp)
+    assert float(held[1]) == pytest.approx(MIXTRAL.mlp)
+    sent = [traffic(step).experts for step in steps]
+    more = 4.0 * 3.0 / 4.0 * 4.0 * 2.0 * 1024.0 * 4096.0 * HALF
+    assert float(sent[1].inside - sent[0].inside) == pytest.approx(more)
+
+
+def test_divided_experts_compute_as_much() -> None:
+    """A quarter of the width for four times the tokens: as many FLOP."""
+    whole = Split(tensor=4, replicas=2, expert=2)
+    flop: list[float] = []
+    for split in (whole, replace(whole, expert_tensor=4)):
+        scenario = described(MIXTRAL, split)
+        products = expert_products(transformer_step(scenario), kernels_of(scenario))
+        flop.append(
+            sum(float(p.rows * p.columns * p.inner * p.separate * p.share) for p in products)
+        )
+    assert flop[0] == pytest.approx(flop[1])
+
+
+def test_divided_experts_that_do_not_fit_a_stage_are_refused() -> None:
+    """Eight groups of two devices are not in a stage of eight."""
+    with pytest.raises(InputError, match="expert_tensor"):
+        load_scenario(
+            "mixtral-8x7b-megatron",
+            overrides=("parallelism.pipeline=8", "parallelism.expert_tensor=2"),
+        )

@@ -16,7 +16,14 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.schema.calibration import Envelope, Fitted, Overlay
 from simulator.schema.scenario import Scenario
-from simulator.schema.uncertainty import Axis, Grade, Rate, UncertaintyComponent, covariance
+from simulator.schema.uncertainty import (
+    LARGEST,
+    Axis,
+    Grade,
+    Rate,
+    UncertaintyComponent,
+    covariance,
+)
 from simulator.uncertainty.grades import graded, shipped_envelope
 from simulator.uncertainty.scenario import (
     as_unseen,
@@ -41,7 +48,13 @@ USED = (
     *((Rate.HOST_MEMORY, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.DATASHEET)),
     *((rate, Grade.CALIBRATED) for rate in (Rate.NETWORK, Rate.COLLECTIVES, Rate.STEP)),
     (Rate.STORAGE, Grade.DATASHEET),
-    (Rate.STORAGE, Grade.CONNECTION),
+    *((Rate.CLIENT, g) for g in (Grade.UNKNOWN_REQUEST, Grade.UNKNOWN_STREAM)),
+    *((Rate.CLIENT, g) for g in (Grade.MEASURED, Grade.ASSUMED, Grade.STATED, Grade.CALIBRATED)),
+    (Rate.CLIENT_CPU, Grade.UNKNOWN_CPU),
+    *(
+        (Rate.CLIENT_CPU, g)
+        for g in (Grade.MEASURED, Grade.ASSUMED, Grade.STATED, Grade.CALIBRATED)
+    ),
     (Rate.NETWORK, Grade.STATED),
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
@@ -68,7 +81,8 @@ def about(scenario: Scenario, rate: Rate) -> list[UncertaintyComponent]:
 @each(("rate", "grade"), USED)
 def test_every_grade_in_use_has_a_deviation(rate: Rate, grade: Grade) -> None:
     """No scenario can meet a grade without a figure; better evidence is never wider."""
-    assert 0.0 < graded(rate, grade).log_sd < 1.0
+    widest = LARGEST if rate is Rate.CLIENT else 1.0
+    assert 0.0 < graded(rate, grade).log_sd <= widest
 
 
 @pytest.mark.parametrize(
@@ -190,20 +204,40 @@ def test_a_stated_read_time_says_nothing_of_a_store_that_is_asked_for_more() -> 
     assert fast.log_sd == graded(Rate.STORAGE, Grade.DATASHEET).log_sd
 
 
-def test_one_connection_is_in_doubt_for_the_share_of_a_read_that_bytes_take() -> None:
-    """Objects of 32 MiB take 329 ms at 102 MB/s after 20 ms, of 100 kB 1 ms; a stated rate none."""
+def test_an_unknown_client_is_in_doubt_by_the_shares_of_a_read() -> None:
+    """75 ms to the first byte: 32 MiB take 350 ms at 96 MB/s after it, 96 kB take 1 ms."""
     own = ["hardware.storage=storage/s3", "data.cache=none", "data.layout=files"]
-    name = f"{Rate.STORAGE}, {Grade.CONNECTION}"
+    request, stream = (graded(Rate.CLIENT, g).log_sd for g in UNKNOWN)
 
-    def known(*more: str) -> float:
-        uncertainties = uncertainties_of(load_scenario(BASE, overrides=[*own, *more]))
-        return next((one.log_sd for one in uncertainties if one.name == name), 0.0)
+    def known(*more: str) -> dict[Grade | None, float]:
+        components = about(load_scenario(BASE, overrides=[*own, *more]), Rate.CLIENT)
+        return {one.grade: one.log_sd for one in components}
 
-    whole = graded(Rate.STORAGE, Grade.CONNECTION).log_sd
-    assert known("data.bytes_per_sample=32 MiB") == pytest.approx(whole * 329 / 349, rel=1e-3)
-    assert known("data.bytes_per_sample=102 kB") == pytest.approx(whole / 21, rel=1e-3)
-    assert known("data.bytes_per_sample=32 MiB", "hardware.storage_request_rate=90 MB/s") == 0.0
-    assert known("hardware.storage=storage/nvme-gen4") == 0.0
+    long, short = known("data.bytes_per_sample=32 MiB"), known("data.bytes_per_sample=96 kB")
+    assert long[Grade.UNKNOWN_STREAM] == pytest.approx(stream * 350 / 425, rel=2e-3)
+    assert long[Grade.UNKNOWN_REQUEST] == pytest.approx(request * 75 / 425, rel=2e-3)
+    assert short[Grade.UNKNOWN_REQUEST] == pytest.approx(request * 75 / 76, rel=2e-3)
+    assert known("hardware.storage=storage/nvme-gen4") == {}
+
+
+def test_what_was_measured_through_the_client_is_no_longer_in_doubt() -> None:
+    """A stated latency and rate leave 5%; a client that was measured less than any client."""
+    own = ["hardware.storage=storage/s3", "data.cache=none", "data.layout=files"]
+    both = ["hardware.storage_latency=30 ms", "hardware.storage_request_rate=90 MB/s"]
+    for more, grade in (
+        (both, Grade.STATED),
+        (["data.read_time=30 ms"], Grade.STATED),
+        (["data.client=mountpoint"], Grade.MEASURED),
+        (["data.client=boto3"], Grade.ASSUMED),
+    ):
+        (found,) = about(load_scenario(BASE, overrides=[*own, *more]), Rate.CLIENT)
+        assert found.grade is grade
+        assert found.log_sd < 0.5 * graded(Rate.CLIENT, Grade.UNKNOWN_REQUEST).log_sd
+    (cpu,) = about(load_scenario(BASE, overrides=[*own, "data.core_rate=1 GB/s"]), Rate.CLIENT_CPU)
+    assert cpu.grade is Grade.STATED
+
+
+UNKNOWN = (Grade.UNKNOWN_REQUEST, Grade.UNKNOWN_STREAM)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +245,8 @@ def test_one_connection_is_in_doubt_for_the_share_of_a_read_that_bytes_take() ->
     [
         ("hardware.storage_bandwidth", Rate.STORAGE),
         ("data.read_time", Rate.STORAGE),
+        ("data.core_rate", Rate.CLIENT_CPU),
+        ("calibration.client", Rate.CLIENT),
         ("input.decode", Rate.WORKERS),
         ("input.receive_per_sample", Rate.HANDOVER),
         ("hardware.contention", Rate.WORKERS),

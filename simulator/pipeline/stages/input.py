@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from typing import Final, cast
 
 import numpy as np
 
@@ -28,10 +30,21 @@ from simulator.schema.data_loading import (
 )
 from simulator.schema.machines import Group, Role
 from simulator.schema.scenario import Scenario
-from simulator.schema.storage import Scope, Storage
+from simulator.schema.storage import Scope, Storage, StoreClient
 from simulator.schema.training import Mode
 from simulator.terms import term
-from simulator.units import PerSecond, Real, anywhere, where
+from simulator.units import (
+    BYTE,
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Real,
+    Seconds,
+    anywhere,
+    at_most,
+    parse,
+    where,
+)
 
 UNLIMITED = float("inf")
 INSTANT = 1e-15
@@ -57,6 +70,7 @@ class Read:
         hit = hit_ratio(scenario, phase)
         missed = job.train.batch_size * (1.0 - hit)
         if job.dataset.read_time is not None:
+            # The CPU time of a client is part of the measured time.
             cached = _from_memory(scenario, job.train.batch_size * hit)
             return (_measured(scenario, missed), cached)
         kept = drive_hit_ratio(scenario, phase)
@@ -66,6 +80,10 @@ class Read:
         ]
         if site.cache is not None:
             found.insert(1, _from_drives(scenario, site.cache, Path.CACHE_TO_HOST, missed * kept))
+        client = client_of(scenario, site.storage)
+        fetched = missed * (1.0 - kept)
+        if client is not None and anywhere(fetched):
+            found.append(_by_client(scenario, site.storage, client, fetched))
         return tuple(found)
 
 
@@ -180,14 +198,49 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
 def transfer_share(scenario: Scenario) -> Real:
     """Return the share of the time of a read from an object store that transfers bytes [0..1].
 
-    It is at the rate of one request; 0 if the store does not limit that rate.
+    It is at the rate of one reader; 0 if neither the store nor its client limits that rate.
     """
     store, dataset = scenario.site.storage, scenario.job.dataset
-    if store.request_rate is None or dataset.read_time is not None:
+    single = single_rate(scenario, store)
+    if single is None or dataset.read_time is not None:
         return 0.0
-    moving = read_bytes(dataset, scenario.job.stored_bytes) / store.request_rate
+    moving = read_bytes(dataset, scenario.job.stored_bytes) / single
     share: Real = moving / (moving + _latency(scenario, store))
     return share
+
+
+def client_of(scenario: Scenario, store: Storage) -> StoreClient | None:
+    """Return the client through which the job reads a store; None but for object stores."""
+    return scenario.job.client if store.scope is Scope.OBJECT else None
+
+
+def first_byte(scenario: Scenario, store: Storage) -> Seconds | Real:
+    """Return the time to the first byte of a read, that of a client included [s]."""
+    client = client_of(scenario, store)
+    added = 0.0 if client is None or store.as_read else client.request_time
+    return store.read_latency + added
+
+
+def single_rate(scenario: Scenario, store: Storage) -> BytesPerSecond | Real | None:
+    """Return the highest rate of one reader after the first byte [B/s]; None if unlimited.
+
+    A client may fetch several parts of a large object at a time, each at the store's rate of one
+    request.
+    """
+    client, one = client_of(scenario, store), store.request_rate
+    if client is None or store.as_read:
+        return one
+    dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
+    whole = bytes_per_file(dataset, stored) if dataset.access is Access.SEQUENTIAL else stored
+    parts = np.maximum(1.0, np.ceil(whole / (store.operation_size or PART)))
+    limits = [client.stream_rate, one and one * np.minimum(client.connections or 1, parts)]
+    known = [limit for limit in limits if limit is not None]
+    return reduce(np.minimum, known) if known else None
+
+
+PART: Final = parse("8 MiB", BYTE)
+"""Bytes of a part of a large object if the store states none: the default of boto3 and of the AWS
+common runtime (s3transfer 0.19.3 and aws-c-s3, 2026)."""
 
 
 def _latency(scenario: Scenario, store: Storage) -> Real:
@@ -196,11 +249,48 @@ def _latency(scenario: Scenario, store: Storage) -> Real:
     latency = storage.latency_per_sample(
         read_bytes(dataset, stored),
         bytes_per_file(dataset, stored),
-        store.read_latency,
+        first_byte(scenario, store),
         store.open_latency,
         sequential=dataset.access is Access.SEQUENTIAL,
     )
     return latency * chunks(dataset) if store.scope is Scope.OBJECT else latency
+
+
+def _by_client(scenario: Scenario, store: Storage, client: StoreClient, samples: Real) -> Demand:
+    """Return the CPU work of a client for `samples` samples, on the threads that it uses."""
+    size = read_bytes(scenario.job.dataset, scenario.job.stored_bytes)
+    work = term(
+        storage.client_work,
+        requests=samples * _operations(scenario, store),
+        request_cpu=client.request_cpu,
+        size=samples * size,
+        core_rate=client.core_rate or UNLIMITED,
+    )
+    _, threads = _client_work(scenario, store, client)
+    return asking(work, Resource.CPU, Path.CORES, threads=threads)
+
+
+def _client_work(scenario: Scenario, store: Storage, client: StoreClient) -> tuple[Real, float]:
+    """Return the CPU work of a client for one sample [core-seconds], and the threads it uses.
+
+    One reader alone reads as fast as measured, on as many threads as that takes.
+    """
+    dataset = scenario.job.dataset
+    size = read_bytes(dataset, scenario.job.stored_bytes)
+    work = storage.client_work(
+        _operations(scenario, store), client.request_cpu, size, client.core_rate or UNLIMITED
+    )
+    time = _latency(scenario, store) + size / _rate_alone(scenario, store)
+    readers = scenario.producer_threads * (1.0 if client.one_core else dataset.readers)
+    threads: Real = readers * np.maximum(1.0, work / time)
+    return work, cast("float", threads)
+
+
+def _rate_alone(scenario: Scenario, store: Storage) -> BytesPerSecond | Real:
+    """Return the rate of one reader after the first byte, without others [B/s]."""
+    whole = store.read_rate * drives_of(scenario.site, store)
+    single = single_rate(scenario, store)
+    return whole if single is None else at_most(single, whole)
 
 
 def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) -> Demand:
@@ -210,18 +300,33 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     latency = _latency(scenario, store)
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.producer_threads
-    alone = store.read_rate * drives_of(scenario.site, store)
-    own = storage.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
-    single = store.request_rate or UNLIMITED
+    alone = _rate_alone(scenario, store)
+    several = storage.reader_ceiling(readers, storage.request_throughput(size, latency, alone))
+    single = single_rate(scenario, store)
+    one: BytesPerSecond | Real = UNLIMITED if single is None else single
+    client = client_of(scenario, store)
+    if client is not None:
+        # While one reader works on a core, others wait for bytes; one alone does either.
+        work, threads = _client_work(scenario, store, client)
+        busy = work / threads
+        several = _at_rate(size, storage.beside_work(size / several, busy))
+        one = _at_rate(size, storage.beside_work(size / alone, busy))
+        latency = storage.beside_work(latency, storage.beside_work(busy, size / alone))
     # One reader waits, then transfers; of several, some transfer while others wait.
     return asking(
         term(batch_bytes, batch_size=samples, bytes_per_sample=size),
         Resource.STORAGE,
         path,
         operations=samples * operations,
-        ceiling=np.where(readers > 1.0, storage.reader_ceiling(readers, own), single)[()],
+        ceiling=np.where(readers > 1.0, several, one)[()],
         latency=term(storage.wait_per_batch, samples=samples, latency=latency, readers=readers),
     )
+
+
+def _at_rate(size: Bytes | Real, time: Seconds | Real) -> BytesPerSecond | Real:
+    """Return the rate at which `size` bytes take `time`; unlimited for no time [B/s]."""
+    some = time > 0.0
+    return np.where(some, size / np.where(some, time, 1.0), UNLIMITED)[()]
 
 
 def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:

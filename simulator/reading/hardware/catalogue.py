@@ -25,7 +25,14 @@ from simulator.reading.document import (
     read_document,
     schema_problem,
 )
-from simulator.reading.hardware.devices import Cite, to_cpu, to_gpu, to_link, to_storage
+from simulator.reading.hardware.devices import (
+    Cite,
+    to_client,
+    to_cpu,
+    to_gpu,
+    to_link,
+    to_storage,
+)
 from simulator.reading.hardware.machine import DefaultsFile, swapped, to_host
 from simulator.reading.hardware.profile_text import price_table
 from simulator.reading.lines import KeyPath
@@ -36,13 +43,13 @@ from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import DateField, TextField
 from simulator.schema.machines import Cpu, Host, Link
 from simulator.schema.provenance import Source
-from simulator.schema.storage import Storage
+from simulator.schema.storage import Storage, StoreClient
 
-Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
+Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage | StoreClient
 """Types of the contents of a profile."""
 Thing = TypeVar("Thing")
 
-KINDS: Final = ("gpu", "cpu", "link", "storage", "node", "instance")
+KINDS: Final = ("gpu", "cpu", "link", "storage", "client", "node", "instance")
 """The folders of a profile directory."""
 ENVIRONMENT: Final = "PLAN_PROFILES"
 """Environment variable with profile directories, separated as in ``$PATH``."""
@@ -59,7 +66,8 @@ _LONGEST: Final = 200
 _ANY: Final = "profile"
 _MACHINES: Final = ("node", "instance")
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
-    {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
+    {"gpu": "accelerator", "cpu": "processor", "storage": "store",
+     "client": "client of object stores", "node": "machine",
      "instance": "machine"}
 )  # fmt: skip
 
@@ -141,6 +149,10 @@ class Catalogue:
         """Return the store called `name`, with or without the prefix ``storage/``."""
         return self._device("storage", name, to_storage)
 
+    def client(self, name: str) -> StoreClient:
+        """Return the client of object stores called `name`, with or without ``client/``."""
+        return self._device("client", name, to_client)
+
     def host(self, name: str) -> Host:
         """Return the machine called `name`: ``node/...`` or ``instance/...``."""
         name = self._meant(name, _MACHINES)
@@ -169,6 +181,7 @@ class Catalogue:
             "cpu": self.cpu,
             "link": self.link,
             "storage": self.storage,
+            "client": self.client,
             "node": self.host,
             "instance": self.host,
         }

@@ -18,7 +18,7 @@ from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import NumberField, PositiveShareField, Profile, TextField
 from simulator.schema.machines import Cpu, Link, VectorUnits
 from simulator.schema.provenance import Assumption, Source
-from simulator.schema.storage import Storage
+from simulator.schema.storage import Storage, StoreClient
 
 _PATH: Final = DATA / "processors.toml"
 
@@ -214,6 +214,11 @@ def to_link(name: str, document: Document, cite: Cite) -> Link:
     )
     curves = (replace(each, source=cite(each.cited).reference) for each in link.collective)
     return replace(link, collective=tuple(curves))
+
+
+def to_client(name: str, document: Document, cite: Cite) -> StoreClient:
+    """Read the profile of a client of object stores."""
+    return read_profile(StoreClient, name, document, cite)
 
 
 def to_storage(name: str, document: Document, cite: Cite) -> Storage:

@@ -364,7 +364,7 @@ _CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
 
 
 LOOKED_UP: Final = (
-    *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
+    *("host", "storage", "cache", "client", "helper", "helper_storage", "measured_on"),
     "library_model",
 )
 """Parts of a scenario that its sections only name."""

@@ -14,6 +14,7 @@ from simulator.report.text import percent
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Service
 from simulator.schema.software import ServingFigures
+from simulator.serving.load import mean_context
 from simulator.units import BYTE, SECOND, show
 
 
@@ -67,8 +68,8 @@ def iterations(prediction: ServicePrediction) -> dict[str, Iteration]:
     """Return typical iterations by label: decoding alone, and with the prefill of a prompt."""
     load, answered = prediction.service.load, prediction.answered
     decoding = 1 if answered is None else max(1, round(answered.batch))
-    prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
-    context = decoding * (prompt + 0.5 * output)
+    prompt = max(1, round(load.prompt.mean))
+    context = decoding * mean_context(load)
     answers = Iteration(decoding=decoding, context_tokens=context)
     both = Iteration(
         prefill_tokens=prompt,

@@ -160,6 +160,13 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         knobs=data_loading.single_read_knobs,
     ),
     Lever(
+        name="client",
+        keys=("data.client",),
+        applies=data_loading.streams,
+        changes=data_loading.other_clients,
+        knobs=data_loading.client_knob,
+    ),
+    Lever(
         name="network bandwidth",
         keys=("hardware.network_bandwidth",),
         knobs=data_loading.network_knob,
@@ -375,8 +382,8 @@ class Resource(StrEnum):
 # The part of the list that each verb shows, in its order.
 
 NEXT_STEPS: Final = (
-    *("workers", "prefetch", "layout", "concurrent reads", "placement", "storage", "decoder"),
-    *("helpers", "preparation beforehand", "precision", "software", "batch size"),
+    *("workers", "prefetch", "layout", "concurrent reads", "client", "placement", "storage"),
+    *("decoder", "helpers", "preparation beforehand", "precision", "software", "batch size"),
     *("recomputation", "sharding", "parallelism", "path between GPUs", "accelerators"),
     "sharding with recomputation",
     *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
@@ -386,7 +393,7 @@ NEXT_STEPS: Final = (
 WHATIF: Final = (
     *("workers", "remote workers", "prefetch", "batch size", "vCPUs", "vCPUs+workers"),
     *("CPU speed", "RAM", "RAM bandwidth", "storage bandwidth", "storage IOPS", "single reads"),
-    *("network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs"),
+    *("client", "network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs"),
     *("path between GPUs", "machines"),
     "number of helpers",
 )

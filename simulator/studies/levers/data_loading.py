@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from simulator.pipeline.stages.input import drives_of
+from simulator.pipeline.stages.input import client_of, drives_of, first_byte, single_rate
 from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import (
     Access,
@@ -35,6 +35,7 @@ from simulator.studies.levers.lever import (
     Shortage,
     Situation,
     UnfitError,
+    calibrated_knob,
     count_knob,
     quantity_knob,
     times,
@@ -58,6 +59,10 @@ PREFETCH_DEPTHS: Final = (1, 2, 4, 8)
 """Batches of prefetch that `plan advise input` tries."""
 MAX_HELPERS: Final = 4
 """Helper machines that a search tries, by powers of two."""
+READS_MEASURED: Final = (
+    *("data.read_time", "hardware.storage_latency", "hardware.storage_request_rate"),
+)
+"""Keys that state reads as measured through the client in use."""
 BANDWIDTH_STEP: Final = "1 GB/s"
 """A step of storage bandwidth in round figures."""
 
@@ -176,6 +181,7 @@ def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
             value=cpu.threads,
             settings=settings,
             least=1.0,
+            multiple=max(1.0, float(cpu.threads // cpu.cores)),
             steps=times(cpu.threads, TENTH_MORE, TWICE),
         )
 
@@ -220,12 +226,39 @@ def single_read_knobs(scenario: Scenario) -> Iterator[Knob]:
     if measured is not None:
         yield from quantity_knob("read time", "data.read_time", SECOND, measured * faster, HALF)
         return
-    rate = None if store.request_rate is None else store.request_rate / faster
+    single = single_rate(scenario, store)
+    rate = None if single is None else float(single) / faster
     key = "hardware.storage_request_rate"
     yield from quantity_knob("rate of one request", key, BYTE_PER_SECOND, rate, TWICE)
-    latency = store.read_latency * faster or None
+    latency = float(first_byte(scenario, store)) * faster or None
     key = "hardware.storage_latency"
     yield from quantity_knob("storage latency", key, SECOND, latency, HALF)
+
+
+def client_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Yield the speed of the client of an object store, unless its reads were measured."""
+    client, data = client_of(scenario, _named_store(scenario)[0]), scenario.job.dataset
+    if client is not None and data.read_time is None and client.request_time > 0.0:
+        yield from calibrated_knob("client of the store", "client", scenario, TWICE)
+
+
+def other_clients(situation: Situation) -> Iterator[Change]:
+    """Propose other clients of an object store whose reads were measured."""
+    baseline = situation.baseline
+    store, used = baseline.scenario.cluster.trainers.storage, baseline.scenario.job.client
+    stated = any(map(baseline.reader.given, READS_MEASURED))
+    if used is None or store.scope is not Scope.OBJECT or store.as_read or stated:
+        return
+    for name in baseline.reader.names("data.client"):
+        client, here = baseline.reader.catalogue.client(name), short_name(store.name)
+        figures = (client.sources.get(key) for key in ("request_time", "stream_rate"))
+        measured = all(source is not None and source.verified for source in figures)
+        if measured and client.name != used.name and here in client.stores:
+            now = short_name(used.name) if used.is_known else "the present client"
+            yield Change(
+                f"read {here} through {short_name(name)} instead of {now}",
+                {"data.client": short_name(name)},
+            )
 
 
 def sequential_shards(situation: Situation) -> Iterator[Change]:

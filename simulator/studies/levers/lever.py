@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -44,7 +45,8 @@ class Knob:
     """An amount that can be varied: `value` now, in `unit` (None: a count).
 
     `settings` returns the keys for a value; None if no key sets it. `whole`: only integers, from
-    `least`. `free`: a setting without a price. `steps` are the names and values that a what-if
+    `least`. `multiple`: amounts that exist are multiples of it, if above 0. `free`: a setting
+    without a price. `steps` are the names and values that a what-if
     tries. `limits`: its value can change the bottleneck of a job.
     """
 
@@ -54,9 +56,14 @@ class Knob:
     unit: Unit | None = None
     whole: bool = False
     least: float = 0.0
+    multiple: float = 0.0
     free: bool = False
     limits: bool = True
     steps: tuple[tuple[str, float], ...] = ()
+
+    def available(self, value: float) -> float:
+        """Return the smallest amount that exists and is not less than `value`."""
+        return value if self.multiple == 0.0 else self.multiple * math.ceil(value / self.multiple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
