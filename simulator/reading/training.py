@@ -24,12 +24,13 @@ from simulator.reading.unresolved import UnresolvedScenario
 from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
-from simulator.schema.data_loading import CostBasis
+from simulator.schema.data_loading import CostBasis, Placement
 from simulator.schema.fields import Choice, Citation, TextField
 from simulator.schema.machines import Hardware, Host, Link, PeerPath
 from simulator.schema.models import CustomModel, Model, StepTimes
 from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.software import MemoryFormat, Software
+from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import (
     Adapters,
     ContextExchange,
@@ -210,6 +211,7 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     host_threads: float,
     accumulation: int,
     through_host: bool,  # noqa: FBT001 - part of the key of the cache
+    to_objects: bool,  # noqa: FBT001 - part of the key of the cache
 ) -> Train:
     """Return the training settings with the defaults of the framework.
 
@@ -227,6 +229,8 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         Forward and backward passes per optimizer step.
     through_host : bool
         Whether accelerators exchange data through host memory.
+    to_objects : bool
+        Whether checkpoints are written to an object store.
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
@@ -235,11 +239,22 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         "host_threads": host_threads,
         "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
-        "checkpoint_process_rate": defaults.CHECKPOINT_PROCESS_RATE.value,
+        "checkpoint_process_rate": checkpoint_rate(to_objects=to_objects).value,
     }
     left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
     adapters = _adapters(given, software)
     return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
+
+
+def checkpoint_rate(*, to_objects: bool) -> defaults.Default:
+    """Return the default rate at which a process writes a checkpoint."""
+    return defaults.CHECKPOINT_STREAM_RATE if to_objects else defaults.CHECKPOINT_PROCESS_RATE
+
+
+def writes_objects(store: Storage | None, placement: Placement) -> bool:
+    """Return whether a job writes to an object store: the one it reads from, if not staged."""
+    far = store is not None and store.scope is Scope.OBJECT
+    return far and placement is not Placement.STAGE
 
 
 def _keeps_masters(train: Train, software: Software) -> bool:
@@ -394,7 +409,7 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
         yield defaults.BUCKET_SIZE.note
     checkpoints = train.checkpoint_every_steps is not None
     if checkpoints and not train.states("checkpoint_process_rate"):
-        yield defaults.CHECKPOINT_PROCESS_RATE.note
+        yield checkpoint_rate(to_objects=writes_objects(file.storage, file.data.placement)).note
     yield from _gaps(file, model)
 
 

@@ -64,6 +64,8 @@ class Rate(StrEnum):
     """Reads of an object store through its client: the time of a request, the rate of a reader."""
     CLIENT_CPU = "CPU work of the client"
     """CPU work of a client of an object store."""
+    CHECKPOINT = "checkpoint"
+    """Writing of checkpoints: serialization, negotiation, and the store below."""
 
 
 class Grade(StrEnum):
@@ -255,6 +257,7 @@ _POLYNOMIALS: Final = (
     (14, (1, 3, 5, 5, 31)),
     (1, (1, 3, 3, 9, 7, 49)),
     (13, (1, 1, 1, 15, 21, 21)),
+    (16, (1, 3, 1, 13, 27, 49)),
 )
 """Coefficients and first direction numbers of the dimensions after the first: S. Joe and F. Y. Kuo,
 new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/."""

@@ -98,7 +98,8 @@ def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
 
 
 def _widest(uncertainties: Sequence[UncertaintyComponent]) -> float:
-    return max(component.log_sd for component in uncertainties if component.rate is not Rate.START)
+    apart = (Rate.START, Rate.CHECKPOINT)
+    return max(component.log_sd for component in uncertainties if component.rate not in apart)
 
 
 def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyComponent:
@@ -222,6 +223,8 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.network", Rate.NETWORK),
     ("calibration.collective", Rate.COLLECTIVES),
     ("calibration.straggling", Rate.WAITING),
+    ("calibration.checkpoint", Rate.CHECKPOINT),
+    ("train.checkpoint", Rate.CHECKPOINT),
     ("train.straggling", Rate.WAITING),
     ("train.device_spread", Rate.WAITING),
     ("train.step_jitter", Rate.WAITING),

@@ -250,6 +250,11 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         changes=training.rarer_checkpoints,
     ),
     Lever(
+        name="background checkpoints",
+        keys=("checkpoint.asynchronous",),
+        changes=training.background_checkpoints,
+    ),
+    Lever(
         name="GPU speed",
         keys=("calibration.compute", "calibration.device_memory"),
         knobs=training.device_speed_knob,
@@ -386,7 +391,8 @@ NEXT_STEPS: Final = (
     *("decoder", "helpers", "preparation beforehand", "precision", "software", "batch size"),
     *("recomputation", "sharding", "parallelism", "path between GPUs", "accelerators"),
     "sharding with recomputation",
-    *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
+    *("offloaded update", "adapters", "number of helpers", "background checkpoints"),
+    *("checkpoints", "another machine"),
     "machines",
 )
 """Levers of "Do next" in plan simulate and plan advise."""
