@@ -364,7 +364,7 @@ def _written(
 ) -> tuple[str, list[str]]:
     """Return the text of a scenario with these answers, and remarks.
 
-    `stated` are the keys that flags set: the batch is then kept, and a key without effect is told.
+    `stated` are the keys that flags set: the batch is then kept, and a key without effect is named.
     """
     from simulator.studies.unused_keys import unused_in
 
