@@ -235,7 +235,10 @@ def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Itera
     if timing.steady_steps == 0 or len(makers) > 1:
         return
     step, batches = timing.step_time.mean, lengths.accumulation
-    loads, beside = unit_loads(topology, stages), checkpoint_loads(inputs.scenario, topology)
+    loads, beside = (
+        unit_loads(topology, stages),
+        checkpoint_loads(inputs.scenario, topology, timing.checkpoints, timing.saving),
+    )
     needed = {
         unit: (batches * float(loads.get(unit, 0.0)) + beside.get(unit, 0.0)) / step
         for unit in topology.units

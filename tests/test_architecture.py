@@ -20,6 +20,7 @@ NO_PREFIX = {
     "engine/sharing.py: 1024.0": "how often marks are rebased, a count",
     "schema/fields.py: 1000000000000000.0": "the largest plausible number",
     "importers/huggingface_shape.py: 1024": "tokens of a sequence, a count",
+    "reading/long_run/interruptions.py: 1024": "accelerators of the job that was measured, a count",
     "results/assumptions.py: 1024": "accelerators of the job that was measured, a count",
 }
 """file: literal: what a number that looks like a prefix is instead."""

@@ -43,6 +43,7 @@ _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "network": (Rate.NETWORK,),
     "collective": (Rate.COLLECTIVES, Rate.NVLINK),
     "straggling": (Rate.WAITING,),
+    "checkpoint": (Rate.CHECKPOINT,),
 }
 """Rates whose uncertainty limits how far each factor may be from 1."""
 

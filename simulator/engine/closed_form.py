@@ -62,9 +62,10 @@ def bounds(
     starts = (worker_start(scenario) + scenario.job.input.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
+    upper = (extras.once + starts + whole * one_by_one * slow) / steps
     return Bounds(
         lower=lower,
-        upper=(extras.once + starts + whole * one_by_one * slow) / steps + extras.per_step,
+        upper=upper * (1.0 + extras.most_share) + extras.most_per_step,
     )
 
 

@@ -293,6 +293,7 @@ def _drawn_timing(
     first_epoch, epoch = _epochs(timing, longer)
     return replace(
         timing,
+        split=_drawn_split(inputs, timing, speeds),
         step_time=replace(timing.step_time, mean=_number(timing.step_time.mean * longer.step)),
         first_step=_number(timing.first_step * longer.first),
         first_steps=(_number(first), _number(later)),
@@ -302,6 +303,27 @@ def _drawn_timing(
         throughput=_number(timing.throughput / longer.step),
         accelerator_utilization=busy,
     )
+
+
+def _drawn_split(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> StepSplit:
+    """Return the step's parts, communication and checkpoints as arrays over the sampled points.
+
+    The other parts stay as they are at the nominal rates: rates that are shared decide them.
+    """
+    split, whole = timing.split, speeds.get(Rate.STEP, 1.0)
+    points = max((np.size(speed) for speed in speeds.values()), default=1)
+    later = Phase.WARM if _again(inputs) else Phase.COLD
+    times = _Times(inputs, split, later, _known(speeds, points))
+    parts = {
+        "communication": times.communication,
+        "checkpoint": split.checkpoint / times.speed(Rate.CHECKPOINT),
+    }
+    drawn = {
+        name: _number(getattr(split, name) * _ratio(part, points) / whole)
+        for name, part in parts.items()
+        if getattr(split, name) > 0.0
+    }
+    return replace(split, **drawn)
 
 
 def _epochs(timing: Timing, longer: Slowdown) -> tuple[Vector, Vector]:
@@ -447,12 +469,21 @@ class _Times:
             data_stall=0.0,
             h2d=split.h2d * self._slower(Actor.COPY_ENGINE, Rate.PCIE),
             compute=split.compute / speeds.get(Rate.DEVICE, 1.0),
-            communication=split.communication
-            * self._slower(Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+            communication=self.communication,
             bubble=split.bubble / speeds.get(Rate.DEVICE, 1.0),
-            checkpoint=split.checkpoint / speeds.get(Rate.STORAGE, 1.0),
+            checkpoint=split.checkpoint / speeds.get(Rate.CHECKPOINT, 1.0),
             other=split.other * self.waiting,
         )
+
+    @property
+    def communication(self) -> Real:
+        """Exposed time of communication."""
+        slower = self._slower(Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES)
+        return self._split.communication * slower
+
+    def speed(self, rate: Rate) -> Real:
+        """Return the factor on a rate."""
+        return self._speeds.get(rate, 1.0)
 
     def _slower(self, actor: Actor, rate: Rate) -> Real:
         """Return the ratio of an actor's time to its time at the nominal rates."""

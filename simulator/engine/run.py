@@ -32,9 +32,16 @@ from simulator.engine.symmetry import (
 )
 from simulator.engine.trace import trace_of
 from simulator.equations.step import step_time
+from simulator.pipeline.checkpoints import CheckpointTimes, checkpoint_times
 from simulator.pipeline.loads import limiting_time, pressures, resource_name
 from simulator.pipeline.program import CHECKPOINTING, DATA, by_line, entries
-from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
+from simulator.pipeline.run_length import (
+    Extras,
+    Lengths,
+    checkpoint_loads,
+    checkpoints,
+    worker_start,
+)
 from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import hidden_exchange
@@ -54,6 +61,7 @@ from simulator.records import dataclass
 from simulator.results.binding import binding
 from simulator.results.prediction import Distribution, StepSplit, Timing, Usage
 from simulator.schema.fields import Section
+from simulator.schema.long_run import Checkpoints
 from simulator.schema.machines import Group
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.storage import Scope, Storage
@@ -125,6 +133,7 @@ class EpochCacheKey:
                 cluster=cluster,
                 jobs=(job,),
                 interruptions=None,
+                checkpoints=Checkpoints(),
                 energy=None,
                 owned=None,
             ),
@@ -337,7 +346,15 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     first_epoch = epoch_time(cold, lengths.steps)
     once = 0.0 if again or scenario.job.input.policy.restarts else worker_start(scenario)
     epoch = _later_epoch(merged, warm, start=once)
-    lines, hidden = mean_step(warm, extras.per_step)
+    # A run is its one-off times, a first epoch with cold caches, and later ones.
+    of_first, later = min(1.0, lengths.epochs), max(0.0, lengths.epochs - 1.0)
+    training = first_epoch * of_first + epoch * later
+    written, saving = _checkpoints(inputs, merged, warm, extras.once + training)
+    per_step = 0.0
+    if saving is not None:
+        pause = saving.pause((extras.once + training) / written)
+        per_step = written * pause / lengths.total_steps
+    lines, hidden = mean_step(warm, per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:
         # In whole steps the compute stream is busy for the time of its equations.
         lines |= {
@@ -348,22 +365,21 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     split = StepSplit(**entries(lines))
     mean = float(step_time(**asdict(split)))
     p50, p95, p99 = np.percentile(np.asarray(warm.steady_steps), [50, 95, 99]).tolist()
-    used = usage(warm, merged.topology, mean, checkpoint_loads(inputs.scenario, merged.topology))
+    composed = checkpoint_loads(inputs.scenario, merged.topology, written, saving)
+    used = usage(warm, merged.topology, mean, composed)
     limits = binding(pressures(scenario, merged.topology, demands), split, used)
     samples = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
     gpu = used.get(str(Resource.GPU))
     ends = [snapshot.time for snapshot in cold.snapshots]
-    # A run is its one-off times, a first epoch with cold caches, and later ones.
-    of_first, later = min(1.0, lengths.epochs), max(0.0, lengths.epochs - 1.0)
-    training = first_epoch * of_first + epoch * later
     return Timing(
         step_time=Distribution(mean=mean, p50=p50, p95=p95, p99=p99),
         first_step=cold.snapshots[1].time,
         first_steps=(cold.own_first_step, warm.own_first_step - once),
-        epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
-        + extras.per_step * lengths.steps,
-        first_epoch_time=first_epoch + extras.per_step * lengths.steps,
-        total_time=extras.once + training + extras.per_step * lengths.total_steps,
+        epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch) + per_step * lengths.steps,
+        first_epoch_time=first_epoch + per_step * lengths.steps,
+        total_time=extras.once + training + per_step * lengths.total_steps,
+        checkpoints=written,
+        saving=saving,
         throughput=float(samples * lengths.fullest / mean) if mean else math.inf,
         split=split,
         ledger=lines,
@@ -379,6 +395,25 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
         trace=trace_of(inputs.scenario, merged.topology, warm) if options.trace else None,
         bounded=cold.bounded or warm.bounded,
     )
+
+
+def _checkpoints(
+    inputs: SimulationInput, merged: SimulationInput, warm: Epoch, training: Seconds
+) -> tuple[float, CheckpointTimes | None]:
+    """Return the number of checkpoints of a run, and the times of one; None if it writes none.
+
+    `training` is the time of the run without checkpoints [s].
+    """
+    scenario = inputs.scenario
+    written = float(checkpoints(scenario, training))
+    if not written:
+        return 0.0, None
+    step = mean_step(warm, 0.0)[0]
+    used = usage(warm, merged.topology, sum(step.values()))
+    found = checkpoint_times(
+        scenario, {name: use.mean for name, use in used.items()}, merged.topology
+    )
+    return written, found
 
 
 def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:

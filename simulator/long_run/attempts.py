@@ -86,8 +86,8 @@ def goes_on(  # noqa: PLR0913 - the state of the runs
 
 
 def _marks(work: Array, saving: Saving) -> Array:
-    """Return the number of checkpoints during `work` [s]; none is taken at its end."""
-    return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
+    """Return the number of checkpoints during `work` [s], one at its end if it is then due."""
+    return np.floor(work / saving.interval + 1e-9)
 
 
 def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from simulator.equations.cost import block_time
 from simulator.equations.reliability import best_checkpoint_interval, interruption_rate
 from simulator.long_run.attempts import Array, SimulatedRuns, simulate_runs
-from simulator.long_run.checkpoint_io import WRITE_LOG_SD, checkpoint_times
-from simulator.pipeline.run_length import checkpoints
+from simulator.pipeline.checkpoints import checkpoint_times
 from simulator.records import dataclass
 from simulator.results.cost import (
     StoreActivity,
@@ -38,14 +37,13 @@ from simulator.results.prediction import (
 )
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import (
-    Checkpoints,
     Failures,
     Interruptions,
     LongRun,
     Saving,
 )
 from simulator.schema.scenario import Scenario
-from simulator.schema.uncertainty import P90
+from simulator.schema.uncertainty import P90, Rate
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
@@ -274,13 +272,13 @@ def summary(
         name=scenario.name,
         seed=found.seed,
         run=run,
-        plain=run.work,
+        plain=prediction.timing.total_time,
         saving=run.saving,
         intervals=found.intervals,
         finish=_quantiles(drawn.finish),
         bill=None if bill is None else _quantiles(bill),
         parts=_shares(drawn),
-        between=float(drawn.finish[ended].sum()) / struck if struck else NEVER,
+        between=_between(run, float(drawn.finish[ended].sum()) / struck if struck else NEVER),
         causes=causes,
         unending=1.0 - float(ended.mean()),
         in_time=None if latest is None else float((drawn.finish <= latest).mean()),
@@ -289,8 +287,26 @@ def summary(
         stores=None if paid.unpriced else _quantiles(paid.stores),
         unpriced=paid.unpriced,
         prices=prices_of(bought),
-        write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
+        write_doubt=max(
+            (one.log_sd for one in scenario.uncertainties if one.rate is Rate.CHECKPOINT),
+            default=0.0,
+        ),
     )
+
+
+def _between(run: LongRun, simulated: Seconds) -> Seconds:
+    """Return the mean time between interruptions [s], at the rates as given.
+
+    Runs at higher rates last longer and count more in the simulated mean, which is used where
+    spares, outages or machines of their own rate decide.
+    """
+    failures = run.failures
+    if run.outages is not None or failures is None:
+        return simulated
+    if failures.spares is not None or failures.lemons is not None:
+        return simulated
+    rate = _rate(run) + failures.planned
+    return 1.0 / rate if rate > 0.0 else NEVER
 
 
 def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
@@ -363,25 +379,26 @@ def _long_run(
     seed: int,
     rates_with_fewer: tuple[float, ...],
 ) -> tuple[LongRun, Intervals | None]:
-    scenario, given = prediction.scenario, told.checkpoints
-    times = checkpoint_times(scenario, given, prediction.timing)
-    blocking = times.blocking + times.dragged
-    failures = _with_load(told.failures, times.load)
-    machines = sum(group.count for group in scenario.cluster.groups)
-    written = float(checkpoints(scenario))
-    own = checkpoint_times(scenario, Checkpoints()).blocking if written else 0.0
-    saving = Saving(
-        interval=NEVER,
-        blocking=blocking,
-        durable=max(blocking, times.durable),
-        near=times.near,
-    )
+    scenario, timing = prediction.scenario, prediction.timing
+    usage = {name: use.mean for name, use in timing.usage.items()}
+    times = timing.saving or checkpoint_times(scenario, usage)
+    blocking, work, own = times.blocking + times.dragged, timing.total_time, None
+    if timing.checkpoints:
+        # Those of the prediction, evenly spaced, so that both agree on the time of the run.
+        blocking = timing.split.checkpoint * prediction.total_steps / timing.checkpoints
+        work -= timing.checkpoints * blocking
+        own = _own_interval(prediction, work)
     run = LongRun(
-        work=prediction.timing.total_time - written * own,
+        work=work,
         work_doubt=_doubt(prediction),
-        machines=machines,
-        saving=saving,
-        failures=failures,
+        machines=sum(group.count for group in scenario.cluster.groups),
+        saving=Saving(
+            interval=NEVER if own is None else own,
+            blocking=blocking,
+            durable=max(blocking, times.durable),
+            near=times.near,
+        ),
+        failures=_with_load(told.failures, times.load),
         outages=told.outages,
         rates_with_fewer=rates_with_fewer,
     )
@@ -391,13 +408,18 @@ def _long_run(
     daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
     young = min(run.work, math.sqrt(2.0 * blocking / rate))
     best = _best_interval(run, daly, TRIAL_STOPS / rate, seed)
-    every = scenario.job.train.checkpoint_every_steps
-    used = given.interval
-    if used is None:
-        step = prediction.timing.step_time.mean
-        used = best if every is None else every * step
+    used = best if own is None else own
     found = Intervals(used=used, young=young, daly=daly, simulated=best)
     return replace(run, saving=replace(run.saving, interval=used)), found
+
+
+def _own_interval(prediction: Prediction, work: Seconds) -> Seconds:
+    """Return the training between two checkpoints of a prediction of `work` seconds of training."""
+    scenario = prediction.scenario
+    every, stated = scenario.job.train.checkpoint_every_steps, scenario.checkpoints.interval
+    if stated is not None or every is None:
+        return work if stated is None else stated
+    return work * every / prediction.total_steps
 
 
 def _rate(run: LongRun) -> float:

@@ -128,11 +128,8 @@ def snapshots(scenario: Scenario) -> Mapping[str, Term]:
     An asynchronous checkpoint is in RAM until it is written. If a peer machine keeps a copy, each
     machine permanently holds its own share and that of another machine.
     """
-    told = scenario.interruptions
-    if told is None or scenario.job.model is None:
-        return {}
-    peer = told.checkpoints.to is Target.PEER
-    if not (peer or told.checkpoints.asynchronous):
+    peer = scenario.checkpoints.to is Target.PEER
+    if scenario.job.model is None or not (peer or scenario.checkpoints.asynchronous):
         return {}
     share = checkpoint_shares(scenario).machine.value
     return {"checkpoint_snapshots": product_of(machine=share, snapshots=2.0 if peer else 1.0)}

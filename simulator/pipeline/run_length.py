@@ -11,8 +11,15 @@ import numpy as np
 
 from simulator.equations.step import iterations_per_epoch
 from simulator.physics.footprint import checkpoint_shares
+from simulator.pipeline.checkpoints import (
+    CheckpointTimes,
+    blocking_time,
+    checkpoint_stages,
+    checkpoints_of,
+    longest_pause,
+)
 from simulator.pipeline.loads import alone, limiting_time
-from simulator.pipeline.program import CHECKPOINTING, PREPARATION
+from simulator.pipeline.program import PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.input import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
@@ -58,10 +65,17 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """Times outside of the epochs [s]: one-off times of a run by name, and time per step."""
+    """Times outside of the epochs [s]: one-off times of a run by name, and time per step.
+
+    `per_step` is the least time that training waits for checkpoints. `most_per_step` is an upper
+    bound on it, which writes in the background can reach; `most_share` that bound as a share of
+    training, if the interval of checkpoints is a time.
+    """
 
     parts: Mapping[str, Seconds] = field(default_factory=dict)
     per_step: Seconds = 0.0
+    most_per_step: Seconds = 0.0
+    most_share: Real = 0.0
 
     @property
     def once(self) -> Seconds:
@@ -109,10 +123,16 @@ def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands])
     The time of an evaluation pass is that of its slowest resource; the time of a checkpoint is that
     of the ranks with the largest shares to copy and write, while all ranks wait.
     """
-    return Extras(
-        parts=_one_off(scenario, topology, warm),
-        per_step=_checkpoint_share(scenario, topology),
-    )
+    found = Extras(parts=_one_off(scenario, topology, warm))
+    every, interval = scenario.job.train.checkpoint_every_steps, scenario.checkpoints.interval
+    if every is None and interval is None:
+        return found
+    most = longest_pause(scenario, topology)
+    if interval is not None:
+        return replace(found, most_share=most / interval)
+    share = checkpoints(scenario) / lengths(scenario).total_steps
+    least = cast("Seconds", blocking_time(scenario, topology) * share)
+    return replace(found, per_step=least, most_per_step=cast("Seconds", most * share))
 
 
 def _one_off(
@@ -197,39 +217,29 @@ def preparation(scenario: Scenario) -> Scenario:
     return replace(scenario, jobs=(once,))
 
 
-def _checkpoint_share(scenario: Scenario, topology: Topology) -> Seconds:
-    steps = lengths(scenario).total_steps
-    taken = checkpoint_time(topology, ask(CHECKPOINTING, scenario, Phase.WARM))
-    return cast("Seconds", taken * checkpoints(scenario) / steps)
+def checkpoints(scenario: Scenario, training: Seconds | None = None) -> Real:
+    """Return the number of checkpoints of a run that trains for `training` [s]."""
+    return checkpoints_of(scenario, lengths(scenario).total_steps, training)
 
 
-def checkpoints(scenario: Scenario) -> Real:
-    """Return the number of checkpoints of a run."""
-    every = scenario.job.train.checkpoint_every_steps
-    return 0.0 if every is None else lengths(scenario).total_steps // every
-
-
-def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Seconds:
-    """Return the time that all ranks wait for one checkpoint, its demands in sequence [s]."""
-    times = (alone(topology, demand, Location(rank=0)) for s in stages for demand in s.demands)
-    return cast("Seconds", sum(times, 0.0))
-
-
-def checkpoint_loads(scenario: Scenario, topology: Topology) -> Mapping[str, Seconds]:
+def checkpoint_loads(
+    scenario: Scenario, topology: Topology, number: float, saving: CheckpointTimes | None
+) -> Mapping[str, Seconds]:
     """Return the busy time of each unit of a writing machine for checkpoints, per step [s].
 
-    The devices of a machine copy their shares over their links at once; then the machine writes
-    them together.
+    The run writes `number` checkpoints that take the times `saving`. The devices of a machine copy
+    their shares over their links at once; then the machine writes them together. Stated times may
+    be shorter than rates allow: no unit is busy for longer than a checkpoint takes.
     """
-    share = checkpoints(scenario) / lengths(scenario).total_steps
-    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
-    if not share or not any(stage.demands for stage in stages):
+    share = number / lengths(scenario).total_steps
+    stages = checkpoint_stages(scenario) if saving is not None else ()
+    if saving is None or not any(stage.demands for stage in stages):
         return {}
     written = checkpoint_shares(scenario)
     copying = round(float(written.machine.value / written.device.value))
     loads: dict[str, Seconds] = {}
     for demand in (demand for stage in stages for demand in stage.demands):
-        longest = float(alone(topology, demand, Location(rank=0)))
+        longest = min(saving.durable, float(alone(topology, demand, Location(rank=0))))
         once: dict[str, Seconds] = {}
         for device in range(copying if demand.path in OF_A_RANK else 1):
             for unit, use in topology.way(demand, Location(rank=device)):

@@ -201,6 +201,21 @@ CHECKPOINT_PROCESS_RATE: Final = Default(
         date="undated",
     ),
 )
+CHECKPOINT_STREAM_RATE: Final = Default(
+    key="train.checkpoint_process_rate",
+    what="fastest that one process writes its part of a checkpoint to an object store",
+    text="0.1 GB/s",
+    unit=units.BYTE_PER_SECOND,
+    bears_on=Part.CHECKPOINT,
+    source=Source(
+        reference="the median of eight published writers: fsspec 0.018 (GCS) and 0.095 (S3), "
+        "Dataflux 0.09, multi-storage-client 0.078, minio-py 0.1 and 0.43, s3torchconnector 0.93, "
+        "s3dlio 1.0 (GoogleCloudPlatform/gcs-connector-for-pytorch@269884eb, NVIDIA "
+        "multi-storage-client documentation of 2026-07-02, mlcommons/storage of 2026-03-18)",
+        date="2026-11-27",
+        verified=False,
+    ),
+)
 OWN_CHOICE: Final = Source(reference="default of plan, not given in the scenario", date="undated")
 
 
@@ -234,13 +249,21 @@ def pipeline_of(
 ) -> InputPipeline:
     """Return the input pipeline with defaults for keys that are left out.
 
-    `mark` is the CoreMark of a vCPU of the machine on which the CPU times were measured.
+    `mark` is the CoreMark of a vCPU of the machine on which the CPU times were measured. A copy
+    that PyTorch does not wait for (`non_blocking`) is queued on the compute stream: it overlaps
+    with compute only if the program has a stream of its own for copies [1]_, as DALI and
+    prefetchers do.
+
+    References
+    ----------
+    .. [1] meta-pytorch/torchrec, pull request 3485, 2025-10: without a side stream the transfer
+       runs on the main stream
     """
     pins, transport = _pins(stated, gpu), transport_of(stated)
     applied = {default.field: default.value for default in _applied(stated, data, model)}
     defaults_of: dict[str, Any] = {
         "pin_memory": pins,
-        "overlap_copies": pins,
+        "overlap_copies": pins and stated.loader is not LoaderKind.PYTORCH,
         "transport": transport,
         "output_bytes_per_sample": _output_bytes(stated, data, model)[0],
         **applied,

@@ -42,6 +42,7 @@ from simulator.reading.training import (
     step_times_of,
     train_of,
     training_notes,
+    writer_note,
 )
 from simulator.reading.unresolved import (
     UnresolvedScenario,
@@ -52,6 +53,7 @@ from simulator.reading.unresolved import (
     stated_interruptions,
 )
 from simulator.schema.calibration import Calibration
+from simulator.schema.long_run import Checkpoints
 from simulator.schema.models import Model
 from simulator.schema.provenance import Assumption
 from simulator.schema.scenario import Job, Scenario
@@ -182,6 +184,7 @@ def resolve(file: UnresolvedScenario, default_name: str) -> Scenario:
         assume_spread=not (file.data.states("size_spread") or file.input.states("cost_spread")),
         cost=file.cost,
         calibration=calibration,
+        checkpoints=file.checkpoint or Checkpoints(),
         interruptions=stated_interruptions(file),
         energy=energy_of(file),
         owned=ownership_of(file.cost, file.owned),
@@ -203,6 +206,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
         host_threads_of(gpu, file.input.cost_basis),
         file.accumulation,
         peers_through_host(file.hardware, file.host, file.gpus),
+        writer_note(file)[0],
     )
     return Job(
         mode=file.mode,

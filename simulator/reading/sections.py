@@ -66,6 +66,8 @@ class CalibrationSection(Section):
     """Communication between the devices of a job."""
     straggling: SpeedField = 1.0
     """Random delays of ranks; above 1: shorter."""
+    checkpoint: SpeedField = 1.0
+    """Writing of checkpoints; stated times of them do not change."""
 
 
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.

@@ -162,6 +162,7 @@ NAMES: Final = {
     "step_time": "step_time_s.mean",
     "epoch": "epoch_time_s",
     "tokens/s": "tokens_per_s",
+    "checkpoint": "checkpoint_s",
 }
 """Names that people use for measured figures of a job."""
 

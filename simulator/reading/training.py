@@ -24,12 +24,13 @@ from simulator.reading.unresolved import UnresolvedScenario
 from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
-from simulator.schema.data_loading import CostBasis
+from simulator.schema.data_loading import CostBasis, Placement
 from simulator.schema.fields import Choice, Citation, TextField
 from simulator.schema.machines import Hardware, Host, Link, PeerPath
 from simulator.schema.models import CustomModel, Model, StepTimes
 from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.software import MemoryFormat, Software
+from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import (
     Adapters,
     ContextExchange,
@@ -44,6 +45,7 @@ from simulator.schema.training import (
 )
 from simulator.schema.transformer_families import with_attention
 from simulator.schema.transformers import Transformer
+from simulator.units import BYTE_PER_SECOND, BytesPerSecond, show
 
 _FILE: Final = DATA / "software.toml"
 _ANY: Final = "any"
@@ -210,6 +212,7 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     host_threads: float,
     accumulation: int,
     through_host: bool,  # noqa: FBT001 - part of the key of the cache
+    checkpoint_rate: float,
 ) -> Train:
     """Return the training settings with the defaults of the framework.
 
@@ -227,6 +230,8 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         Forward and backward passes per optimizer step.
     through_host : bool
         Whether accelerators exchange data through host memory.
+    checkpoint_rate : float
+        Default rate at which a process writes its part of a checkpoint [B/s].
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
@@ -235,11 +240,38 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         "host_threads": host_threads,
         "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
-        "checkpoint_process_rate": defaults.CHECKPOINT_PROCESS_RATE.value,
+        "checkpoint_process_rate": checkpoint_rate,
     }
     left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
     adapters = _adapters(given, software)
     return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
+
+
+def writer_note(file: UnresolvedScenario) -> tuple[BytesPerSecond, Assumption]:
+    """Return the default rate at which a process writes a checkpoint [B/s], and a note on it.
+
+    To an object store it is that of the client, if it was measured.
+    """
+    if not writes_objects(file.storage, file.data.placement):
+        found = defaults.CHECKPOINT_PROCESS_RATE
+        return found.value, found.note
+    client = file.client
+    if client is None or client.write_rate is None:
+        found = defaults.CHECKPOINT_STREAM_RATE
+        return found.value, found.note
+    note = Assumption(
+        what=f"rate at which a process writes through {client.name}",
+        value=show(client.write_rate, BYTE_PER_SECOND),
+        source=client.sources["write_rate"],
+        bears_on=frozenset({Part.CHECKPOINT}),
+    )
+    return client.write_rate, note
+
+
+def writes_objects(store: Storage | None, placement: Placement) -> bool:
+    """Return whether a job writes to an object store: the one it reads from, if not staged."""
+    far = store is not None and store.scope is Scope.OBJECT
+    return far and placement is not Placement.STAGE
 
 
 def _keeps_masters(train: Train, software: Software) -> bool:
@@ -394,7 +426,7 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
         yield defaults.BUCKET_SIZE.note
     checkpoints = train.checkpoint_every_steps is not None
     if checkpoints and not train.states("checkpoint_process_rate"):
-        yield defaults.CHECKPOINT_PROCESS_RATE.note
+        yield writer_note(file)[1]
     yield from _gaps(file, model)
 
 

@@ -538,12 +538,12 @@ def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
         As `reading.long_run.interruptions.interruptions_of` does.
     """
     spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
-    if not spot and file.run is None and file.failures is None and file.checkpoint is None:
+    if not spot and file.run is None and file.failures is None:
         return None
     from simulator.reading.long_run.interruptions import cards_of, of_sections
 
     devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
-    sections = file.run, file.failures, file.checkpoint, file.spot
+    sections = file.run, file.failures, file.spot
     return of_sections(file.document, devices, spot, machines, cards_of(file.host), *sections)
 
 

@@ -67,10 +67,11 @@ def _verdict(found: Outlook) -> str:
             "interrupted faster than they make progress."
         )
     machines = f"{found.run.machines} machine{'s' if found.run.machines > 1 else ''}"
+    are = "are" if found.run.machines > 1 else "is"
     often = (
         "no failures are modeled"
         if math.isinf(found.between)
-        else f"{machines} are interrupted every {_time(found.between)}"
+        else f"{machines} {are} interrupted every {_time(found.between)}"
     )
     return (
         f"{found.name}: goodput {percent(found.goodput)}. The run takes {_time(found.plain)} "

@@ -96,6 +96,7 @@ _UNCERTAIN: Final = {
     Rate.WAITING: "idle waits",
     Rate.START: "start-up time",
     Rate.STEP: "overall model error",
+    Rate.CHECKPOINT: "time to write checkpoints",
     Rate.LAUNCH: "time to launch a step's kernels",
     Rate.CLIENT: "reads of {store} through its client",
     Rate.CLIENT_CPU: "CPU time of reading {store}",
@@ -115,6 +116,7 @@ _GRADES: Final = {
     Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "all-gather of another framework",
     Grade.TABLES: "embedding all-to-all, not modeled",
+    Grade.COPIES: "copies in line with compute by default: set input.overlap_copies",
     Grade.UNKNOWN_REQUEST: UNKNOWN_CLIENT_CALLED,
     Grade.UNKNOWN_STREAM: UNKNOWN_CLIENT_CALLED,
     Grade.UNKNOWN_CPU: UNKNOWN_CLIENT_CALLED,
@@ -187,6 +189,8 @@ _RATHER: Final = {
     (Rate.WORKERS, Grade.COMPUTED): "measured on another machine",
     (Rate.START, Grade.COMPUTED): "rough estimate",
     (Rate.STEP, Grade.COMPUTED): "effects not modeled",
+    (Rate.CHECKPOINT, Grade.ASSUMED): "unknown writer: set train.checkpoint_process_rate",
+    (Rate.CHECKPOINT, Grade.UNKNOWN_STREAM): "unknown client: set train.checkpoint_process_rate",
     (Rate.LAUNCH, Grade.ASSUMED): "unknown: set train.sync_every_step or train.launch_time",
 }
 """Labels of pairs of rate and grade that replace the grade's label."""

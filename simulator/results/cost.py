@@ -431,7 +431,8 @@ def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
     timing : Timing
         Times of the run.
     """
-    return bill_of(scenario, uses(scenario), timing.total_time + scenario.cost.provisioning)
+    used = uses(scenario, StoreActivity(checkpoints=timing.checkpoints))
+    return bill_of(scenario, used, timing.total_time + scenario.cost.provisioning)
 
 
 def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -> StorageBill:

@@ -187,6 +187,13 @@ def _of_each_device(prediction: Prediction, rate: float) -> Value:
     return rate / (group.count * group.gpus_per_host) if group.gpus_per_host else None
 
 
+def _of_one_checkpoint(prediction: Prediction) -> Value:
+    written = prediction.timing.checkpoints
+    if not written:
+        return 0.0
+    return prediction.timing.split.checkpoint * prediction.total_steps / written
+
+
 _TIMES: Final = (
     _time("step_time_s.mean", "timing.step_time.mean", "Mean step, warm-up apart."),
     _time("step_time_s.p50", "timing.step_time.p50", "Median step."),
@@ -250,6 +257,11 @@ _MODEL: Final = (
     ),
 )
 _SPLIT: Final = (
+    _time(
+        "checkpoint_s",
+        _of_one_checkpoint,
+        "What training loses for one checkpoint; 0 if the run writes none.",
+    ),
     _time("step_split_s.data_stall", "timing.split.data_stall", "The device waits for a batch."),
     _time("step_split_s.h2d", "timing.split.h2d", "Exposed copy to the device."),
     _time("step_split_s.compute", "timing.split.compute", "The device computes."),

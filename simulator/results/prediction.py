@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.pipeline.checkpoints import CheckpointTimes
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import hit_ratio
 from simulator.records import dataclass
@@ -250,7 +251,8 @@ class Timing:
     `steady_steps` of the simulated ones represent all others: utilization is theirs.
     `bounded`: the simulated steps did not become steady, and the mean step is a lower bound by its
     slowest resource or serial worker. `ledger` is the mean step by entry of the step program; its
-    entries add up to `split`.
+    entries add up to `split`. `checkpoints` is the number of checkpoints of the run, `saving` the
+    times of one with the run's load of the store; None if it writes none.
     """
 
     step_time: Distribution
@@ -273,6 +275,8 @@ class Timing:
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
     bounded: bool = False
+    checkpoints: float = 0.0
+    saving: CheckpointTimes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

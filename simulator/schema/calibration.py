@@ -106,6 +106,14 @@ FACTORS: Final = (
         high=3.0,
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
     ),
+    FactorKind(
+        name="checkpoint",
+        meaning="writing of checkpoints: the copy to the host and the write to the store",
+        home="pipeline.checkpoints: times of a checkpoint",
+        low=0.02,
+        high=20.0,
+        why="a fiftieth for a writer of one file at a time; above 1 for writers that use all links",
+    ),
 )
 """All factors of the section ``[calibration]``."""
 

@@ -146,11 +146,11 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints(Section):
-    """Checkpoints of a long run; values that are None are computed from model, store and rates."""
+    """Checkpoints of a run; values that are None are computed from model, store and rates."""
 
     interval: TimeField | None = None
-    """Training between two checkpoints; by default from train.checkpoint_every_steps, else the best
-    one."""
+    """Training between two checkpoints; by default from train.checkpoint_every_steps. Without
+    either, plan simulate writes none, and plan goodput takes the best interval."""
     to: Annotated[Target, Choice(Target)] = Target.STORE
     """First target of a checkpoint: the store, the machine's own drives (local), or the memory of a
     neighbouring machine (peer); it is then copied to the store in the background."""
@@ -281,7 +281,6 @@ class Interruptions:
 
     failures: Failures | None = None
     outages: Outages | None = None
-    checkpoints: Checkpoints = field(default_factory=Checkpoints)
     terms: Terms = field(default_factory=Terms)
     notes: tuple[str, ...] = ()
 

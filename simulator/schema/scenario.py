@@ -21,7 +21,7 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.schema.long_run import Interruptions
+from simulator.schema.long_run import Checkpoints, Interruptions
 from simulator.schema.machines import Cluster, Group, Hardware
 from simulator.schema.models import Model, StepTimes
 from simulator.schema.provenance import Assumption
@@ -107,12 +107,12 @@ class Scenario:
     `uncertainties` are those of the rates behind the figures; without any, all rates are certain.
     `memory_log_sd` is the log deviation of the memory of an accelerator; 0: unknown. `at` names the
     group whose machines make batches in this view of the scenario; empty: the trainers.
-    `interruptions` are those of a long run; None: not requested. `energy` describes the
-    electricity, `owned` the costs of owned machines; None if the file does not. `store` describes
-    the use of the store outside the run. `assume_spread`: no variation of samples is stated, so one
-    is assumed where equal samples mislead (`pipeline.loads`). `stated` is the table of a file that
-    states figures of the machine, until the uncertainty of the scenario is known
-    (`confidence.uncertainty.with_uncertainties`).
+    `checkpoints` describes how they are written; `interruptions` are those of a long run, None if
+    not requested. `energy` describes the electricity, `owned` the costs of owned machines; None if
+    the file does not. `store` describes the use of the store outside the run. `assume_spread`: no
+    variation of samples is stated, so one is assumed where equal samples mislead
+    (`pipeline.loads`). `stated` is the table of a file that states figures of the machine, until
+    the uncertainty of the scenario is known (`uncertainty.scenario.with_uncertainties`).
     """
 
     name: str
@@ -125,6 +125,7 @@ class Scenario:
     uncertainties: tuple[UncertaintyComponent, ...] = ()
     memory_log_sd: float = 0.0
     at: str = ""
+    checkpoints: Checkpoints = Checkpoints()
     interruptions: Interruptions | None = None
     energy: EnergyPlan | None = None
     owned: Ownership | None = None

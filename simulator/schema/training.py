@@ -217,8 +217,9 @@ class Train(Section):
     checkpoint_every_steps: Annotated[float, Number(low=1.0, whole=True)] | None = None
     """Steps between two checkpoints; none are written by default."""
     checkpoint_process_rate: ByteRateField = field(default=math.inf, metadata=DEPENDS)
-    """Highest rate at which one process serializes its part of a checkpoint; 0.6 GB/s by default,
-    that of torch.save (a writer that copies tensors straight to files reaches 1.4)."""
+    """Highest rate at which one process writes its part of a checkpoint; by default 0.6 GB/s, that
+    of torch.save (a writer that copies tensors straight to files reaches 1.4), and to an object
+    store 0.1 GB/s, the median of published writers."""
     start_up: TimeOrZeroField = 0.0
     """Billed time from the start of the job to its first step."""
     shut_down: TimeOrZeroField = 0.0

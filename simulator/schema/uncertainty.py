@@ -64,6 +64,8 @@ class Rate(StrEnum):
     """Reads of an object store through its client: the time of a request, the rate of a reader."""
     CLIENT_CPU = "CPU work of the client"
     """CPU work of a client of an object store."""
+    CHECKPOINT = "checkpoint"
+    """Writing of checkpoints: serialization, negotiation, and the store below."""
 
 
 class Grade(StrEnum):
@@ -94,6 +96,8 @@ class Grade(StrEnum):
     """Sharded parameters gathered over a network by a framework without such a measured run."""
     TABLES = "exchange of rows that is not counted"
     """All-to-all of embedding rows that are sharded over devices, which is not modelled."""
+    COPIES = "copies on the compute stream"
+    """Copies of pinned batches, which PyTorch does not overlap with compute by itself."""
     UNKNOWN_REQUEST = "requests of an unknown client"
     """Time of a request to an object store through any client, in proportion to its share of a
     read."""
@@ -255,6 +259,7 @@ _POLYNOMIALS: Final = (
     (14, (1, 3, 5, 5, 31)),
     (1, (1, 3, 3, 9, 7, 49)),
     (13, (1, 1, 1, 15, 21, 21)),
+    (16, (1, 3, 1, 13, 27, 49)),
 )
 """Coefficients and first direction numbers of the dimensions after the first: S. Joe and F. Y. Kuo,
 new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/."""

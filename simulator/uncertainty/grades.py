@@ -38,6 +38,7 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
+from simulator.schema.long_run import Target
 from simulator.schema.machines import Hardware, Link
 from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
@@ -417,6 +418,21 @@ def _of_collectives(scenario: Scenario, stated: Hardware) -> Grade | None:
     return Grade.COMPUTED if scenario.ranks > 1 else None
 
 
+def _of_checkpoints(scenario: Scenario, stated: Hardware) -> Grade | None:
+    del stated
+    job, given = scenario.job, scenario.checkpoints
+    if job.mode is not Mode.TRAIN or job.model is None or given.blocking is not None:
+        return None
+    if given.asynchronous:
+        return Grade.COMPUTED
+    if job.train.states("checkpoint_process_rate"):
+        return Grade.STATED
+    far = scenario.cluster.trainers.storage.scope is Scope.OBJECT and given.to is Target.STORE
+    if far and job.client is not None and job.client.write_rate is not None:
+        return Grade.MEASURED
+    return Grade.UNKNOWN_STREAM if far else Grade.ASSUMED
+
+
 _EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Hardware], Grade | None]], ...]] = (
     (Rate.DEVICE, _of_device),
     (Rate.WORKERS, _of_workers),
@@ -427,4 +443,5 @@ _EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Hardware], Grade | None]]
     (Rate.NVLINK, _of_nvlink),
     (Rate.HOST_MEMORY, _of_memory),
     (Rate.COLLECTIVES, _of_collectives),
+    (Rate.CHECKPOINT, _of_checkpoints),
 )

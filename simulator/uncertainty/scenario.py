@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from simulator.memo import cached
-from simulator.physics.device_time import carried_times, measured_times
+from simulator.physics.device_memory import batch_in_bytes
+from simulator.physics.device_time import carried_times, device_time, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
 from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
 from simulator.pipeline.stages.input import transfer_share
@@ -64,6 +65,7 @@ def with_uncertainties(scenario: Scenario) -> Scenario:
     found = [_component(rate, grade, scenario) for rate, grade in grades(scenario, stated)]
     found += outside(scenario, shipped_envelope(), _widest(found))
     found += _of_tables(scenario)
+    found += _of_copies(scenario)
     overlay = scenario.calibration.overlay
     if overlay is not None:
         found = _calibrated_over(found, overlay, scenario)
@@ -98,7 +100,8 @@ def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
 
 
 def _widest(uncertainties: Sequence[UncertaintyComponent]) -> float:
-    return max(component.log_sd for component in uncertainties if component.rate is not Rate.START)
+    apart = (Rate.START, Rate.CHECKPOINT)
+    return max(component.log_sd for component in uncertainties if component.rate not in apart)
 
 
 def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyComponent:
@@ -158,6 +161,38 @@ def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
     )
 
 
+def _of_copies(scenario: Scenario) -> Iterator[UncertaintyComponent]:
+    """Yield the uncertainty of the step from copies that a prefetcher would hide.
+
+    By default PyTorch copies pinned batches on the compute stream; whether a program has a stream
+    of its own for them is not known.
+    """
+    work, host = scenario.job.input, scenario.cluster.trainers.host
+    in_line = work.pin_memory and not work.overlap_copies and not work.states("overlap_copies")
+    gpu, link = host.gpu, host.host_link
+    if not in_line or gpu is None or gpu.emulated or gpu.unified_memory or link is None:
+        return
+    time = device_time(scenario)
+    each = batch_in_bytes(scenario).value / link.rate
+    if time is None or not np.any(each > _NEGLIGIBLE_COPY * time.total):
+        return
+    copied = each * scenario.job.train.accumulation
+    table = graded(Rate.STEP, Grade.COPIES)
+    yield UncertaintyComponent(
+        name=f"{Rate.STEP}, {Grade.COPIES}",
+        rate=Rate.STEP,
+        grade=Grade.COPIES,
+        log_sd=table.log_sd,
+        seconds=_HIDDEN_COPIES * float(np.max(copied)),
+        source=table.cited,
+    )
+
+
+_NEGLIGIBLE_COPY: Final = 1e-3
+"""Share of the device's time up to which copies do not matter."""
+_HIDDEN_COPIES: Final = 0.4
+"""Standard deviation of a step over the time of its copies: one program in ten hides half of them
+or more, on either side of what is predicted [a guess]."""
 _TABLES_EXCHANGED: Final = (
     "rows that are looked up in tables on other accelerators, and their gradients, are exchanged "
     "all to all; that time is not in the step, whose interval is wider by it"
@@ -222,6 +257,8 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.network", Rate.NETWORK),
     ("calibration.collective", Rate.COLLECTIVES),
     ("calibration.straggling", Rate.WAITING),
+    ("calibration.checkpoint", Rate.CHECKPOINT),
+    ("train.checkpoint", Rate.CHECKPOINT),
     ("train.straggling", Rate.WAITING),
     ("train.device_spread", Rate.WAITING),
     ("train.step_jitter", Rate.WAITING),

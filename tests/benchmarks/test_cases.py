@@ -8,24 +8,8 @@ from pathlib import Path
 CASES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "cases.py"))
 
 KNOWN_TO_FAIL = {
-    ("straggler", "samples/s of a disk of 550"),
-    ("overlap", "step with copies in line, s"),
-    ("C01", "GPUs wait without workers, %"),
-    ("C01", "step, s"),
-    ("C01", "verdict"),
-    ("C02", "explanation of 655 ms"),
-    ("C02", "step of 2 cards over 1"),
-    ("C12", "blocked by a checkpoint, s"),
-    ("C12", "run in goodput over simulate"),
-    ("C13", "blocked in the background, s"),
     ("C16", "shared memory is named"),
     ("C18", "samples/s"),
-    ("C19", "bus bandwidth of 4 cards, GB/s"),
-    ("C19", "communication, s"),
-    ("I01", "achievable, GB/s"),
-    ("I02", "bridge of two cards"),
-    ("I03", "cores of two EPYC 7763"),
-    ("I04", "nvidia-smi dmon"),
 }
 """Rows that `plan` answers wrongly today: remove one when it holds."""
 

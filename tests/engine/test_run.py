@@ -67,6 +67,26 @@ def test_without_workers_one_thread_loads_copies_and_launches_in_turn() -> None:
     assert ahead.step_time.mean == pytest.approx(0.055 + 0.01, rel=1e-3)
 
 
+def test_pinned_copies_wait_on_the_compute_stream_unless_something_prefetches() -> None:
+    """20 MB take 10 ms at 2 GB/s: before the 55 ms of compute, or while they go on."""
+    job = partial(
+        scenario,
+        workers=4,
+        compute=0.055,
+        output_bytes=20e6 / 32,
+        machine=host(pcie=2e9),
+        sync=False,
+        pin_memory=True,
+    )
+    in_line, ahead = (simulate(job(overlap_copies=overlaps)) for overlaps in (False, True))
+    assert in_line.step_time.mean == pytest.approx(0.065, rel=1e-6)
+    assert in_line.split.h2d == pytest.approx(0.01, rel=1e-6)
+    assert ahead.step_time.mean == pytest.approx(0.055, rel=1e-6)
+    # Without workers the thread loads 30 ms while such a copy waits, as it does not block.
+    alone = simulate(job(overlap_copies=False, workers=0, batch_cpu=0.03, launch=0.0))
+    assert alone.step_time.mean == pytest.approx(0.065, rel=1e-6)
+
+
 def test_a_thread_without_workers_makes_a_batch_before_it_waits_for_room_to_launch() -> None:
     """Copies of 30 ms hide all else if the batch behind them is made meanwhile.
 
@@ -80,6 +100,7 @@ def test_a_thread_without_workers_makes_a_batch_before_it_waits_for_room_to_laun
         sync=False,
         launch=0.0,
         pin_memory=True,
+        overlap_copies=True,
     )
     assert simulate(job).step_time.mean == pytest.approx(0.03, rel=1e-3)
 

@@ -1,4 +1,4 @@
-"""Interruptions of a run: the sections ``[failures]``, ``[checkpoint]`` and ``[spot]``.
+"""Interruptions of a run: the sections ``[failures]`` and ``[spot]``.
 
 Periods of spot capacity are recorded in a trace, or generated from their means.
 """
@@ -31,7 +31,6 @@ from simulator.schema.fields import (
     nearest_hint,
 )
 from simulator.schema.long_run import (
-    Checkpoints,
     ComponentsTable,
     Failures,
     FailuresSection,
@@ -42,6 +41,7 @@ from simulator.schema.long_run import (
     Terms,
 )
 from simulator.schema.machines import Host
+from simulator.schema.uncertainty import P90
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]
@@ -239,9 +239,16 @@ NOT_STATED: Final = (
     f"no rates of failures are given: those of {TAKEN} are used, uncertain by a factor of two; "
     "failures.per_machine and per_job state your own, 0 for none"
 )
-NONE_COUNTED: Final = (
-    "no failures are counted: none are stated, and no rates are published for jobs of fewer than "
-    f"{LEAST_PUBLISHED} accelerators; failures.per_machine and per_job state your own"
+COUNTED_IN: Final = 1024
+"""Accelerators of the jobs in which rsc-1 counted failures of the job as a whole."""
+SMALL_DOUBT: Final = math.hypot(TAKEN_DOUBT, MACHINES_ALONE)
+"""Uncertainty of the rate of small jobs, as standard deviation of the logarithm: that of another
+cluster, and that of not knowing which failures grow with the size of a job; a guess."""
+IN_PROPORTION: Final = (
+    "no rates of failures are given, and none are published for jobs of fewer than "
+    f"{LEAST_PUBLISHED} accelerators: those of {TAKEN} in proportion to the accelerators, a guess "
+    f"known to a factor of {math.exp(P90 * SMALL_DOUBT):.1f} (80%); failures.per_machine and "
+    "per_job state your own, 0 for none"
 )
 ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
@@ -320,10 +327,9 @@ def interruptions_of(
         With all mistakes of the sections.
     """
     failing, wrong = examine(FailuresSection, document, at=("failures",))
-    saving, more = examine(Checkpoints, document, at=("checkpoint",))
     taken, worse = examine(Outages, document, at=("spot",))
     asked, worst = examine(Terms, document, at=("run",))
-    names, found = ("failures", "checkpoint", "spot", "run"), (wrong, more, worse, worst)
+    names, found = ("failures", "spot", "run"), (wrong, worse, worst)
     given = [name for name in names if document.value((name,))]
     problems: list[Problem] = []
     for name, those in zip(names, found, strict=True):
@@ -340,7 +346,9 @@ def interruptions_of(
         failures, notes = _failures(document, usual, devices, machines, spot=spot)
         notes = (NOT_STATED, *notes)
     else:
-        notes = (NONE_COUNTED,)
+        usual = _of_small_job(devices)
+        failures, notes = _failures(document, usual, devices, machines, spot=spot)
+        notes = (IN_PROPORTION, *notes)
     if spot and (taken is None or "spot" not in given):
         hint = "add [spot] with mean_up and mean_down, or choose another cost.purchase"
         message = "is missing, and the machines are bought as spot capacity"
@@ -350,7 +358,6 @@ def interruptions_of(
     return Interruptions(
         failures=failures,
         outages=_outages(document, taken) if spot and taken is not None else None,
-        checkpoints=saving if saving and "checkpoint" in given else Checkpoints(),
         terms=asked if asked and "run" in given else Terms(),
         notes=notes,
     )
@@ -367,6 +374,18 @@ def of_sections(
 ) -> Interruptions:
     """Return the interruptions of a file, read once for equal `sections`."""
     return interruptions_of(document, devices=devices, spot=spot, machines=machines, cards=cards)
+
+
+def _of_small_job(devices: int) -> FailuresSection:
+    """Return the failures of a job that is smaller than those with published rates.
+
+    All failures of a published cluster are in proportion to the accelerators.
+    """
+    whole = _published()[TAKEN]
+    machine = whole.per_machine / whole.devices + whole.per_job / COUNTED_IN
+    return FailuresSection(
+        like=TAKEN, per_machine=devices * machine, per_job=0.0, doubt=SMALL_DOUBT
+    )
 
 
 def cards_of(host: Host) -> int:

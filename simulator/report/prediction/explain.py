@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.physics.operators import hardware_utilization, model_utilization, rate_per_device
+from simulator.pipeline.checkpoints import checkpoint_stages
 from simulator.pipeline.loads import alone, pressures, slowest_unit
-from simulator.pipeline.program import CHECKPOINTING, LINES
-from simulator.pipeline.run_length import checkpoint_time, checkpoints
-from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
+from simulator.pipeline.program import LINES
+from simulator.pipeline.stages.base import Demand, Path, Resource
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.reading.settings import setting_names
 from simulator.records import dataclass
@@ -179,12 +179,12 @@ def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[S
 def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
     """Return a section on the demands of a checkpoint, and its share of a step; empty if none."""
     scenario = prediction.scenario
-    written = float(checkpoints(scenario))
-    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
-    if not written or not any(stage.demands for stage in stages):
+    written = prediction.timing.checkpoints
+    stages = checkpoint_stages(scenario) if written else ()
+    if not any(stage.demands for stage in stages):
         return ()
     topology, known = build(scenario), origins(scenario)
-    taken = float(checkpoint_time(topology, stages))
+    taken = prediction.timing.split.checkpoint * prediction.total_steps / written
     lines = [
         f"  {line}"
         for stage in stages

@@ -18,6 +18,7 @@ FACTORS: Final = {
     "network": "network transfers",
     "collective": "communication between GPUs and machines",
     "straggling": "waiting for the slowest GPU",
+    "checkpoint": "writing of checkpoints",
 }
 """Labels of the factors of [calibration]: the work whose time they scale."""
 FIGURES: Final = {
@@ -25,6 +26,7 @@ FIGURES: Final = {
     "throughput_samples_per_s": "speed",
     "step_time_s.mean": "step",
     "epoch_time_s": "epoch",
+    "checkpoint_s": "checkpoint",
     "tokens_per_s": "speed",
     "mfu": "MFU",
     "hfu": "HFU",

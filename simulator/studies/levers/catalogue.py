@@ -63,6 +63,12 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         knobs=data_loading.prefetch_knob,
     ),
     Lever(
+        name="copies ahead",
+        keys=("input.pin_memory", "input.overlap_copies"),
+        applies=data_loading.copies_in_line,
+        changes=data_loading.copies_ahead,
+    ),
+    Lever(
         name="layout",
         keys=("data.layout", "data.shard_size", "data.access"),
         kind="access and shards",
@@ -250,6 +256,11 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         changes=training.rarer_checkpoints,
     ),
     Lever(
+        name="background checkpoints",
+        keys=("checkpoint.asynchronous",),
+        changes=training.background_checkpoints,
+    ),
+    Lever(
         name="GPU speed",
         keys=("calibration.compute", "calibration.device_memory"),
         knobs=training.device_speed_knob,
@@ -382,11 +393,12 @@ class Resource(StrEnum):
 # The part of the list that each verb shows, in its order.
 
 NEXT_STEPS: Final = (
-    *("workers", "prefetch", "layout", "concurrent reads", "client", "placement", "storage"),
-    *("decoder", "helpers", "preparation beforehand", "precision", "software", "batch size"),
-    *("recomputation", "sharding", "parallelism", "path between GPUs", "accelerators"),
-    "sharding with recomputation",
-    *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
+    *("workers", "prefetch", "copies ahead", "layout", "concurrent reads", "client", "placement"),
+    *("storage", "decoder", "helpers", "preparation beforehand", "precision", "software"),
+    *("batch size", "recomputation", "sharding", "parallelism", "path between GPUs"),
+    *("accelerators", "sharding with recomputation"),
+    *("offloaded update", "adapters", "number of helpers", "background checkpoints"),
+    *("checkpoints", "another machine"),
     "machines",
 )
 """Levers of "Do next" in plan simulate and plan advise."""

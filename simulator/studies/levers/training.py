@@ -400,3 +400,17 @@ def rarer_checkpoints(situation: Situation) -> Iterator[Change]:
                 {"train.checkpoint_every_steps": every},
                 note=f"a failure loses up to {factor} times as much work",
             )
+
+
+def background_checkpoints(situation: Situation) -> Iterator[Change]:
+    """Propose to write checkpoints while training continues."""
+    scenario = situation.baseline.scenario
+    given, every = scenario.checkpoints, scenario.job.train.checkpoint_every_steps
+    writes = every is not None or given.interval is not None
+    if not writes or given.asynchronous or given.blocking is not None:
+        return
+    yield Change(
+        "write checkpoints in the background",
+        {"checkpoint.asynchronous": True},
+        note="needs RAM for a copy, and a failure before it is written loses one more interval",
+    )

@@ -9,10 +9,9 @@ from typing import Final, TypeAlias
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.errors import InputError, PlanError
-from simulator.pipeline.program import CHECKPOINTING, check_modelled
-from simulator.pipeline.run_length import checkpoint_time as time_to_write
+from simulator.pipeline.checkpoints import blocking_time
+from simulator.pipeline.program import check_modelled
 from simulator.pipeline.run_length import lengths
-from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
 from simulator.records import dataclass
 from simulator.results.metrics import Value
@@ -118,11 +117,8 @@ def interrupted(
 
 
 def checkpoint_time(scenario: Scenario) -> Seconds:
-    """Return the time in which all ranks write their shares of the state [s]; 0 without a model."""
-    job = scenario.job
-    train = replace(job.train, checkpoint_every_steps=1.0)
-    writing = replace(scenario, jobs=(replace(job, train=train),))
-    return float(time_to_write(build(scenario), ask(CHECKPOINTING, writing, Phase.WARM)))
+    """Return the time that training waits for one checkpoint [s]; 0 without a model."""
+    return 0.0 if scenario.job.model is None else float(blocking_time(scenario, build(scenario)))
 
 
 def with_losses(figures: Mapping[str, Value], lost: Interruption) -> dict[str, Value]:
