@@ -13,8 +13,8 @@ from simulator.engine.closed_form import bounds
 from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import PRECISION
 from simulator.engine.run import Options, mean_step, plan_of, solve
-from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.checkpoints import checkpoint_times
+from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
 from simulator.predict import simulation_input
