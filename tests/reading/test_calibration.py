@@ -52,6 +52,18 @@ def store(scenario: Scenario) -> float:
     return 1.0 / scenario.cluster.trainers.storage.read_rate
 
 
+def client(scenario: Scenario) -> float:
+    """Time that the client of an object store adds to a request; its rate grows alike.
+
+    65 ms and 100 MB/s of an unknown client: their product does not depend on its speed.
+    """
+    found = scenario.job.client
+    assert found is not None
+    assert found.stream_rate is not None
+    assert found.request_time * found.stream_rate == pytest.approx(65e-3 * 100e6)
+    return found.request_time
+
+
 def card(scenario: Scenario) -> float:
     """Time of a byte over the network card."""
     network = scenario.cluster.trainers.host.network
@@ -73,6 +85,7 @@ EFFECTS = {
     "device_memory": memory_only,
     "cpu": amounts(Path.CORES),
     "storage": store,
+    "client": client,
     "network": card,
     "collective": amounts(Path.DEVICE_TO_DEVICE, Path.MACHINE_TO_MACHINE),
     "straggling": lateness,
