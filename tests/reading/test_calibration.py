@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 
 from simulator.physics.device_time import device_time
+from simulator.pipeline.checkpoints import write_of
+from simulator.pipeline.loads import alone
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
 from simulator.pipeline.stages.waiting import StragglerWait
+from simulator.pipeline.topology import Location, build
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.tables import table_keys
@@ -80,6 +83,14 @@ def lateness(scenario: Scenario) -> float:
     return float(wait.latency / time.total)
 
 
+def writing(scenario: Scenario) -> float:
+    """Time of writing a checkpoint, over that of its bytes at the rates of store and network."""
+    topology = build(scenario)
+    write = write_of(scenario, topology)
+    assert write.demand is not None
+    return float(write.stored / alone(topology, write.demand, Location(rank=0)))
+
+
 EFFECTS = {
     "compute": compute_only,
     "device_memory": memory_only,
@@ -89,6 +100,7 @@ EFFECTS = {
     "network": card,
     "collective": amounts(Path.DEVICE_TO_DEVICE, Path.MACHINE_TO_MACHINE),
     "straggling": lateness,
+    "checkpoint": writing,
 }
 
 
