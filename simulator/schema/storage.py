@@ -286,6 +286,8 @@ class StoreClient(Profile):
     """Time of one small read in addition to the store's time to the first byte."""
     stream_rate: ByteRateFigure | None = None
     """Rate at which one reader reads a large object; that of the store if left out."""
+    write_rate: ByteRateFigure | None = None
+    """Rate at which one process writes a large object, such as its part of a checkpoint."""
     connections: CountFigure | None = None
     """Parts of a large object that it fetches at a time; one after another if left out."""
     request_cpu: TimeFigure = 0.0

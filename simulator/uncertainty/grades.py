@@ -431,6 +431,8 @@ def _of_checkpoints(scenario: Scenario, stated: Hardware) -> Grade | None:
     if job.train.states("checkpoint_process_rate"):
         return Grade.STATED
     far = scenario.cluster.trainers.storage.scope is Scope.OBJECT and given.to is Target.STORE
+    if far and job.client is not None and job.client.write_rate is not None:
+        return Grade.MEASURED
     return Grade.UNKNOWN_STREAM if far else Grade.ASSUMED
 
 

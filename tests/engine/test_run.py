@@ -13,6 +13,7 @@ from simulator.engine.closed_form import bounds
 from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import PRECISION
 from simulator.engine.run import Options, mean_step, plan_of, solve
+from simulator.pipeline.checkpoints import checkpoint_times
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
@@ -611,8 +612,10 @@ def test_devices_that_write_a_checkpoint_share_their_links() -> None:
     settings = ("train.checkpoint_every_steps=1", "hardware.storage=storage/nvme-gen3")
     job = simulation_input(load_scenario("resnet50-imagenet-p4d", overrides=settings))
     without = simulation_input(load_scenario("resnet50-imagenet-p4d"))
-    loads = checkpoint_loads(job.scenario, job.topology)
-    assert checkpoint_loads(without.scenario, without.topology) == {}
+    saving = checkpoint_times(job.scenario, None, job.topology)
+    every_step = float(job.lengths.total_steps)
+    loads = checkpoint_loads(job.scenario, job.topology, every_step, saving)
+    assert checkpoint_loads(without.scenario, without.topology, 0.0, None) == {}
     links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]
     assert 0.0 < max(links) <= job.extras.per_step
     assert max(loads.values()) <= job.extras.per_step
