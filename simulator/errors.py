@@ -63,9 +63,17 @@ class Problem:
     @property
     def told(self) -> str:
         """Message, found value and hint, without origin and key."""
-        found = f", found {_cut(self.found)}" if self.found is not None else ""
+        told = self.found is None or _repeats(self.message, self.found)
+        found = "" if told else f", found {_cut(self.found or '')}"
         hint = f"; {self.hint}" if self.hint else ""
         return cut_names(f"{self.message}{found}{hint}")
+
+
+def _repeats(message: str, found: str) -> bool:
+    """Return True if a message names the text that was found."""
+    name = found[1:-1]
+    quoted = found[:1] in {"'", '"'} and len(name) > 1
+    return quoted and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
 
 
 def cut_names(text: str) -> str:

@@ -82,9 +82,12 @@ def test_one_slow_client_delays_all_at_the_barrier() -> None:
     """64 ms for everyone, though the ranks' mean is 22 ms."""
     name = "straggling-storage-client"
     assert step(name) == pytest.approx(64 * 0.002 * 4 / 8, rel=TIGHT)
-    assert step(name, "input.straggler=[]") == pytest.approx(0.020, rel=TIGHT)
+    copied = 64 * 150.528e3 / (12.5e9 / 2)  # two GPUs below each uplink
+    assert step(name, "input.straggler=[]") == pytest.approx(0.020 + copied, rel=TIGHT)
     found = answer(name).timing
-    assert found.split.other > 7 * found.split.data_stall
+    # Seven ranks wait for the one that waits for data, which copies alone and so twice as fast.
+    faster = copied / 2
+    assert found.split.other == pytest.approx(7 * (found.split.data_stall - faster / 8), rel=TIGHT)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +192,11 @@ def test_decoding_on_the_gpus() -> None:
 
 
 def test_preparing_beforehand() -> None:
-    """Minutes of work once, and the GPUs never wait again."""
+    """Minutes of work once, and the GPUs never wait again but for copies in line with compute."""
     found = answer("preprocess-beforehand").timing
-    assert found.accelerator_utilization == pytest.approx(1.0, abs=0.005)
+    assert found.split.data_stall < 0.005 * found.step_time.mean
+    working = 1.0 - found.split.h2d / found.step_time.mean
+    assert found.accelerator_utilization == pytest.approx(working, abs=0.005)
     once = found.total_time - found.first_epoch_time - 89 * found.epoch_time
     assert once == pytest.approx(3 * MINUTE, rel=0.05)
 

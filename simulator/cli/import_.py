@@ -170,6 +170,7 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     from simulator.importers import dlio as importer
     from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.studies.unused_keys import unused_in
 
     catalogue = Catalogue.default(profiles)
     if machine:
@@ -177,8 +178,23 @@ def dlio(  # noqa: PLR0913 - one parameter an option
     if storage:
         catalogue.storage(storage)
 
-    place = {"machine": machine, "storage": storage}
-    deliver(importer.read(file, **place, accelerators=accelerators, hosts=hosts), output)
+    idle: set[str] = set()
+
+    def read() -> Fragment:
+        return importer.read(
+            file,
+            machine=machine,
+            storage=storage,
+            accelerators=accelerators,
+            hosts=hosts,
+            leave_out=idle,
+        )
+
+    found = read()
+    while machine and (more := set(unused_in(found.text, profiles)) - idle):
+        idle |= more
+        found = read()
+    deliver(found, output)
 
 
 @click.command("mlperf-storage")

@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -279,7 +279,8 @@ def init(  # noqa: PLR0913 - one parameter an option
         remarks = _about_base(text)
     else:
         given = _answers(flags, profiles, purpose=purpose if ask else "")
-        text, remarks = _written(name, title, given, profiles, keep=flags["batch_size"] is not None)
+        stated = {question.key for question in QUESTIONS if flags[question.name] is not None}
+        text, remarks = _written(name, title, given, profiles, stated=stated)
     if not to_file:
         emit(text.rstrip("\n"))
     else:
@@ -359,13 +360,24 @@ def _written(
     answers: dict[str, str],
     profiles: tuple[Path, ...],
     *,
-    keep: bool,
+    stated: Collection[str],
 ) -> tuple[str, list[str]]:
-    """Return the text of a scenario with these answers, and remarks; `keep`: keep the batch."""
+    """Return the text of a scenario with these answers, and remarks.
+
+    `stated` are the keys that flags set: the batch is then kept, and a key without effect is named.
+    """
+    from simulator.studies.unused_keys import unused_in
+
+    keep = BATCH in stated
     _checked(name, title, answers, profiles)
     answers, remarks = _fitted(answers, profiles, keep=keep)
     answers = _with_its_batch(answers)
     text = _checked(name, title, answers, profiles)
+    while idle := [key for key in unused_in(text, profiles) if key in answers]:
+        answers = {key: answer for key, answer in answers.items() if key not in idle}
+        text = _checked(name, title, answers, profiles)
+        if said := [key for key in idle if key in stated]:
+            remarks.append(f"left out, as nothing in this job depends on it: {', '.join(said)}")
     return text, [*remarks, *_about_workers(text, profiles)]
 
 

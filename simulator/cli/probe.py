@@ -21,6 +21,7 @@ from simulator.errors import InputError, Problem
 if TYPE_CHECKING:
     from simulator.probe.profile import Known
     from simulator.probe.run import Probed, Wanted
+    from simulator.probe.store import StoreProbe
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.torch import WorkloadProfile
 
@@ -31,12 +32,13 @@ DEVICES: Final = "disk,memory,cpu,gpu"
     epilog=examples(
         "plan probe -o profiles",
         "plan probe --loader train:make_loader -o loader.toml",
+        "plan probe --store s3://bucket/train --threads 16 -o store.toml",
     )
 )
 @file_option(
     "-o",
     "--output",
-    text="Write profiles below FOLDER; with --loader, the file to write.",
+    text="Write profiles below FOLDER; with --loader or --store, the file to write.",
     metavar="FOLDER",
 )
 @click.option(
@@ -71,6 +73,24 @@ DEVICES: Final = "disk,memory,cpu,gpu"
     metavar="MODULE:MAKE",
     help="Measure instead the DataLoader that MAKE() in MODULE returns.",
 )
+@click.option(
+    "--store",
+    metavar="URL_OR_FOLDER",
+    help="Measure instead reads of a bucket, an http(s) URL or a folder through your client.",
+)
+@click.option(
+    "--client",
+    type=click.Choice(["boto3", "fsspec"]),
+    help="Library that reads a bucket; boto3 for s3://, else fsspec by default.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1, max=1000),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Most threads that read the store at a time.",
+)
 @format_option
 @profiles_option
 def probe(  # noqa: PLR0913 - one parameter an option
@@ -82,6 +102,9 @@ def probe(  # noqa: PLR0913 - one parameter an option
     only: str,
     name: str | None,
     loader: str | None,
+    store: str | None,
+    client: str | None,
+    threads: int,
     form: str,
     profiles: tuple[Path, ...],
 ) -> None:
@@ -91,13 +114,22 @@ def probe(  # noqa: PLR0913 - one parameter an option
     another, and with PyTorch and a CUDA device its products and copies. With -o FOLDER the figures
     become FOLDER/node/NAME.toml and the profiles of its parts, for --profiles FOLDER.
 
-    With --loader, measure a DataLoader of PyTorch and print the sections of a scenario.
+    With --loader, measure a DataLoader of PyTorch and print the sections of a scenario. With
+    --store, read a sample of objects with 1 to N threads and print the keys of the store's client.
     """
-    if loader is not None:
-        if form in {"csv", "markdown"}:
-            msg = f"--loader prints the sections of a scenario, or JSON, but no {form}"
+    if loader is not None or store is not None:
+        option = "--loader" if loader is not None else "--store"
+        if loader is not None and store is not None:
+            msg = "--loader and --store are measured one at a time"
             raise click.UsageError(msg)
-        probe_loader(loader, output, seconds, as_json=form == "json")
+        if form in {"csv", "markdown"}:
+            msg = f"{option} prints the sections of a scenario, or JSON, but no {form}"
+            raise click.UsageError(msg)
+        as_json = form == "json"
+        if loader is not None:
+            probe_loader(loader, output, seconds, as_json=as_json)
+        elif store is not None:
+            _probe_store(store, client, threads, seconds, output, as_json=as_json)
         return
     from simulator.probe.profile import profiles as make
     from simulator.probe.profile import slug
@@ -251,6 +283,30 @@ def probe_loader(spec: str, output: Path | None, seconds: float, *, as_json: boo
     complain("measuring the loader with one worker")
     found = profile_loader(loader, seconds=seconds)
     complain(*(f"note: {note}" for note in found.notes))
+    _show(found, output, as_json=as_json)
+
+
+def _probe_store(  # noqa: PLR0913 - one parameter an option
+    store: str,
+    client: str | None,
+    threads: int,
+    seconds: float,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure the reads of a store, and print or write the keys of a scenario."""
+    from simulator.probe.store import probe_store
+
+    if output is not None:
+        check_writable(output, "--output")
+    found = probe_store(store, client, threads, seconds, lambda text: complain(f"measuring {text}"))
+    complain(*(f"note: {note}" for note in found.notes))
+    _show(found, output, as_json=as_json)
+
+
+def _show(found: WorkloadProfile | StoreProbe, output: Path | None, *, as_json: bool) -> None:
+    """Print the sections of a scenario that were measured, or write them to a file."""
     text = _json(found) if as_json else found.toml().rstrip("\n")
     if output is None:
         emit(text)
@@ -259,7 +315,7 @@ def probe_loader(spec: str, output: Path | None, seconds: float, *, as_json: boo
     emit(text if as_json else f"wrote {output}: sections for a scenario")
 
 
-def _json(found: WorkloadProfile) -> str:
+def _json(found: WorkloadProfile | StoreProbe) -> str:
     return json.dumps({"schema": 1, **asdict(found), "toml": found.toml()}, indent=2)
 
 

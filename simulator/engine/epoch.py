@@ -208,6 +208,7 @@ def _make_rank(
     rules = Rules(
         accumulation=job.train.accumulation,
         copies_beside_compute=job.input.copies_beside_compute,
+        copies_block=job.input.copies_block,
         waits_each_step=job.train.sync_every_step,
         loads_inline=loads_inline,
         waits_each_batch=loads_inline and site.machine.topology.host.gpu is None,

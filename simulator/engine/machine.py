@@ -191,7 +191,7 @@ def _in_turn(
         return [making + copying + rest]
     if pipeline.copies_beside_compute:
         return [making, copying, rest]
-    return [making + copying, rest]
+    return [making + copying, rest] if pipeline.copies_block else [making, copying + rest]
 
 
 def _greatest(

@@ -250,14 +250,17 @@ class _Bucket:
 class Rules:
     """Order and waits with which the training program issues work to its device.
 
-    With `loads_inline` the main thread makes batches itself, and so makes the next one before it
-    waits for room to launch. With `waits_each_batch` the device is the main thread's own processor.
-    `device_wait` is the wait for the slowest device at each synchronization of all ranks [s],
-    `stands_for` the number of real ranks that this simulated rank represents in it.
+    With `copies_block` the main thread waits for each copy, as from pageable memory; else copies
+    that do not overlap compute are queued before it. With `loads_inline` the main thread makes
+    batches itself, and so makes the next one before it waits for room to launch. With
+    `waits_each_batch` the device is the main thread's own processor. `device_wait` is the wait for
+    the slowest device at each synchronization of all ranks [s], `stands_for` the number of real
+    ranks that this simulated rank represents in it.
     """
 
     accumulation: int
     copies_beside_compute: bool
+    copies_block: bool
     waits_each_step: bool
     start_delay: float
     loads_inline: bool = False
@@ -338,7 +341,7 @@ class Rank:
             taken += 1
             if not self._rules.loads_inline:
                 yield from self._wait_for_room()
-            if not self._rules.copies_beside_compute:
+            if self._rules.copies_block:
                 yield item.copied
             yield from self._launch(item)
             if item.done is not None:

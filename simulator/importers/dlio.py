@@ -11,7 +11,7 @@ Storage rules, section 2.2).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
@@ -262,13 +262,14 @@ def _warnings(found: Workload, workflow: _Section, train: _Section) -> Iterator[
     yield "CPU time of reading a sample is not in the file: input.decode is 0 until measured"
 
 
-def read(
+def read(  # noqa: PLR0913 - one parameter for each option
     path: Path,
     *,
     machine: str = "",
     storage: str = "",
     accelerators: int | None = None,
     hosts: int = 1,
+    leave_out: Collection[str] = (),
 ) -> Fragment:
     """Convert a DLIO workload file to a scenario, without a ``[hardware]`` section if no `machine`.
 
@@ -280,6 +281,8 @@ def read(
         Profiles of the machine and of the store, which are not in the file.
     accelerators : int, optional
         Number of emulated accelerators on each of `hosts` identical machines.
+    leave_out : collection of str
+        Dotted keys that are not written, as they have no effect in this scenario.
 
     Raises
     ------
@@ -296,7 +299,7 @@ def read(
     workflow = _section(entry, "workflow")
     if not workflow.flag("train", default=True) and workflow.flag("checkpoint", default=False):
         place |= {"gpus": accelerators} if machine and accelerators else {}
-        return _checkpoints(entry, path, place, (accelerators or 1) * hosts)
+        return _checkpoints(entry, path, place, (accelerators or 1) * hosts, leave_out)
     found = workload(top, path)
     refuse(top.problems)
     warnings = list(found.warnings)
@@ -315,7 +318,7 @@ def read(
         "model": {"step_times": step_times},
         "train": {"batch_size": found.batch, "epochs": f"{found.epochs:g}"},
     }
-    return _scenario(path, sections, _summary(found), warnings)
+    return _scenario(path, sections, _summary(found), warnings, leave_out)
 
 
 def _scenario(
@@ -323,7 +326,12 @@ def _scenario(
     sections: Mapping[str, Mapping[str, object]],
     summary: tuple[str, ...],
     warnings: Sequence[str],
+    leave_out: Collection[str],
 ) -> Fragment:
+    sections = {
+        name: {key: value for key, value in keys.items() if f"{name}.{key}" not in leave_out}
+        for name, keys in sections.items()
+    }
     head = comment("\n".join([f"From {path.name} (DLIO workload, {changed(path)}).", *summary]))
     tables = [
         "\n".join([*([f"[{name}]"] if name else []), *(f"{k} = {v}" for k, v in keys.items())])
@@ -350,7 +358,9 @@ _SAVED: Final = (
 )
 
 
-def _checkpoints(entry: Entry, path: Path, place: Mapping[str, object], ranks: int) -> Fragment:
+def _checkpoints(
+    entry: Entry, path: Path, place: Mapping[str, object], ranks: int, leave_out: Collection[str]
+) -> Fragment:
     """Convert a workload that only writes checkpoints to a scenario with one in each step."""
     model, checkpoint = _section(entry, "model"), _section(entry, "checkpoint")
     if model.entry.get("transformer") is None:
@@ -416,7 +426,7 @@ def _checkpoints(entry: Entry, path: Path, place: Mapping[str, object], ranks: i
     ]
     if read_back:
         warnings.append(f"{read_back:g} checkpoints are read back in DLIO: plan goodput loads them")
-    return _scenario(path, sections, summary, warnings)
+    return _scenario(path, sections, summary, warnings, leave_out)
 
 
 def _data(found: Workload) -> dict[str, object]:
@@ -445,7 +455,7 @@ def _input(found: Workload) -> dict[str, object]:
     ahead = _ahead(found)
     if ahead:
         keys["prefetch"] = ahead
-    if found.loader == "pytorch":
+    if found.loader == "pytorch" and found.threads:
         keys["persistent_workers"] = "true"
     keys["drop_last"] = "true"
     if found.preprocess:

@@ -281,7 +281,11 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
     if layout:
         head = [f"source = {quote(source)}", f"date = {quote(machine.date)}"]
         parts += ["", table("layout", [*head, *layout])]
-    summary = [f"{count} x {product}, profile {gpu.name}", *_summary(machine, count, threads)]
+    summary = [
+        f"{count} x {product}, profile {gpu.name}",
+        *_summary(machine, count, threads),
+        *_peer_rate(machine, gpu, count, catalogue),
+    ]
     return Fragment(
         kind=Kind.NODE,
         text="\n".join(parts) + "\n",
@@ -486,6 +490,16 @@ def _summary(machine: _Machine, count: int, threads: int) -> Iterator[str]:
     if machine.topology is not None and count > 1:
         peers, note = machine.topology.peers
         yield f"GPU to GPU: {peers}, {note}"
+
+
+def _peer_rate(machine: _Machine, gpu: Gpu, count: int, catalogue: Catalogue) -> Iterator[str]:
+    """Yield the link between the GPUs and its rate, if they have one of their own."""
+    name = gpu.peer_link or gpu.bridge
+    if machine.topology is None or count <= 1 or name is None:
+        return
+    if machine.topology.peers[0] is not PeerTopology.PCIE:
+        rate = units.show(catalogue.link(name).peak, units.BYTE_PER_SECOND)
+        yield f"they reach each other over link/{name.removeprefix('link/')}, {rate} one way"
 
 
 def _warnings(

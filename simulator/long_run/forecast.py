@@ -380,8 +380,8 @@ def _long_run(
     rates_with_fewer: tuple[float, ...],
 ) -> tuple[LongRun, Intervals | None]:
     scenario, timing = prediction.scenario, prediction.timing
-    used = {name: use.mean for name, use in timing.usage.items()}
-    times = timing.saving or checkpoint_times(scenario, used)
+    usage = {name: use.mean for name, use in timing.usage.items()}
+    times = timing.saving or checkpoint_times(scenario, usage)
     blocking, work, own = times.blocking + times.dragged, timing.total_time, None
     if timing.checkpoints:
         # Those of the prediction, evenly spaced, so that both agree on the time of the run.

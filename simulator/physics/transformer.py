@@ -579,9 +579,14 @@ def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gp
 
 
 def peak_of_values(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """Return the device's peak in a precision [FLOP/s]; in bf16 if it is below 16 bit."""
-    wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
-    return gpu.peak[gpu.fallback.get(wide, wide)]
+    """Return the device's peak in a precision [FLOP/s]; of 16 bit if it is narrower.
+
+    A device without bf16 computes values of narrower formats in fp16, or else in fp32.
+    """
+    narrow = precision.bytes_per_element < _HALF_WIDTH
+    tried = (*SIXTEEN, Precision.FP32) if narrow else (precision,)
+    formats = (gpu.fallback.get(each, each) for each in tried)
+    return next(gpu.peak[each] for each in formats if each in gpu.peak)
 
 
 def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:

@@ -355,7 +355,7 @@ def _using_cycles(
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
     launching = sum(actor_times(topology, stages, Actor.MAIN_THREAD).values(), 0.0)
     inline[Resource.CPU] = inline.get(Resource.CPU, 0.0) + launching
-    if not pipeline.copies_beside_compute:
+    if pipeline.copies_block:
         for resource, time in actor_times(topology, stages, Actor.COPY_ENGINE).items():
             inline[resource] = inline.get(resource, 0.0) + time
     return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]

@@ -535,9 +535,10 @@ def _faster(stage: StageDemands, demand: Demand, speeds: Speeds) -> Demand:
         return demand
     speed = speeds[rate]
     less = demand.amount / speed if works or exchanges else demand.amount
+    ceiling = demand.ceiling
     # Less work already makes an exchange as much shorter.
-    keeps = demand.ceiling is None or exchanges
-    ceiling = demand.ceiling if keeps else demand.ceiling * speed
+    if ceiling is not None and not exchanges:
+        ceiling = ceiling * speed
     return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
 
 

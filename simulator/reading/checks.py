@@ -661,14 +661,6 @@ def _loader_settings(pipeline: InputPipeline) -> Iterator[Mistake]:
             if pipeline.states(key):
                 message = f"is a setting of pytorch, not of {pipeline.loader.value}"
                 yield Mistake(("input", key), message, hint="leave it out")
-        return
-    hint = "leave it out, or give input.workers"
-    if pipeline.workers == 0 and pipeline.states("prefetch"):
-        message = "is given, but without workers nothing is prefetched"
-        yield Mistake(("input", "prefetch"), message, hint=hint)
-    if pipeline.workers == 0 and pipeline.persistent_workers:
-        path = ("input", "persistent_workers")
-        yield Mistake(path, "is given, but there are no workers", hint=hint)
 
 
 def _stragglers(pipeline: InputPipeline) -> Iterator[Mistake]:

@@ -249,13 +249,21 @@ def pipeline_of(
 ) -> InputPipeline:
     """Return the input pipeline with defaults for keys that are left out.
 
-    `mark` is the CoreMark of a vCPU of the machine on which the CPU times were measured.
+    `mark` is the CoreMark of a vCPU of the machine on which the CPU times were measured. A copy
+    that PyTorch does not wait for (`non_blocking`) is queued on the compute stream: it overlaps
+    with compute only if the program has a stream of its own for copies [1]_, as DALI and
+    prefetchers do.
+
+    References
+    ----------
+    .. [1] meta-pytorch/torchrec, pull request 3485, 2025-10: without a side stream the transfer
+       runs on the main stream
     """
     pins, transport = _pins(stated, gpu), transport_of(stated)
     applied = {default.field: default.value for default in _applied(stated, data, model)}
     defaults_of: dict[str, Any] = {
         "pin_memory": pins,
-        "overlap_copies": pins,
+        "overlap_copies": pins and stated.loader is not LoaderKind.PYTORCH,
         "transport": transport,
         "output_bytes_per_sample": _output_bytes(stated, data, model)[0],
         **applied,

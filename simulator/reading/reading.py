@@ -14,8 +14,8 @@ from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.reading.lines import DEEPEST, Repeat, TooDeepError, is_too_deep, key_lines
 
-LARGEST: Final = int(units.parse("10 MB", units.BYTE))
-"""Size of the largest file that is read [B]; the largest shipped one is under a hundredth of it."""
+LARGEST: Final = int(units.parse("2 MB", units.BYTE))
+"""Size of the largest file that is read [B]; the largest shipped one is under a twentieth of it."""
 
 _WIDE_MARKS: Final = (
     (codecs.BOM_UTF32_LE, "UTF-32"),

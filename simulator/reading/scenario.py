@@ -42,7 +42,7 @@ from simulator.reading.training import (
     step_times_of,
     train_of,
     training_notes,
-    writes_objects,
+    writer_note,
 )
 from simulator.reading.unresolved import (
     UnresolvedScenario,
@@ -206,7 +206,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
         host_threads_of(gpu, file.input.cost_basis),
         file.accumulation,
         peers_through_host(file.hardware, file.host, file.gpus),
-        writes_objects(file.storage, file.data.placement),
+        writer_note(file)[0],
     )
     return Job(
         mode=file.mode,

@@ -45,6 +45,7 @@ from simulator.schema.training import (
 )
 from simulator.schema.transformer_families import with_attention
 from simulator.schema.transformers import Transformer
+from simulator.units import BYTE_PER_SECOND, BytesPerSecond, show
 
 _FILE: Final = DATA / "software.toml"
 _ANY: Final = "any"
@@ -211,7 +212,7 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
     host_threads: float,
     accumulation: int,
     through_host: bool,  # noqa: FBT001 - part of the key of the cache
-    to_objects: bool,  # noqa: FBT001 - part of the key of the cache
+    checkpoint_rate: float,
 ) -> Train:
     """Return the training settings with the defaults of the framework.
 
@@ -229,8 +230,8 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         Forward and backward passes per optimizer step.
     through_host : bool
         Whether accelerators exchange data through host memory.
-    to_objects : bool
-        Whether checkpoints are written to an object store.
+    checkpoint_rate : float
+        Default rate at which a process writes its part of a checkpoint [B/s].
     """
     defaults_of: dict[str, Any] = {
         "optimizer": _optimizer(given.mode),
@@ -239,16 +240,32 @@ def train_of(  # noqa: PLR0913, PLR0917 - all that sets a default
         "host_threads": host_threads,
         "overlap_communication": _overlaps(software, parallelism) and not through_host,
         "bucket_size": defaults.BUCKET_SIZE.value,
-        "checkpoint_process_rate": checkpoint_rate(to_objects=to_objects).value,
+        "checkpoint_process_rate": checkpoint_rate,
     }
     left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
     adapters = _adapters(given, software)
     return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
 
 
-def checkpoint_rate(*, to_objects: bool) -> defaults.Default:
-    """Return the default rate at which a process writes a checkpoint."""
-    return defaults.CHECKPOINT_STREAM_RATE if to_objects else defaults.CHECKPOINT_PROCESS_RATE
+def writer_note(file: UnresolvedScenario) -> tuple[BytesPerSecond, Assumption]:
+    """Return the default rate at which a process writes a checkpoint [B/s], and a note on it.
+
+    To an object store it is that of the client, if it was measured.
+    """
+    if not writes_objects(file.storage, file.data.placement):
+        found = defaults.CHECKPOINT_PROCESS_RATE
+        return found.value, found.note
+    client = file.client
+    if client is None or client.write_rate is None:
+        found = defaults.CHECKPOINT_STREAM_RATE
+        return found.value, found.note
+    note = Assumption(
+        what=f"rate at which a process writes through {client.name}",
+        value=show(client.write_rate, BYTE_PER_SECOND),
+        source=client.sources["write_rate"],
+        bears_on=frozenset({Part.CHECKPOINT}),
+    )
+    return client.write_rate, note
 
 
 def writes_objects(store: Storage | None, placement: Placement) -> bool:
@@ -409,7 +426,7 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
         yield defaults.BUCKET_SIZE.note
     checkpoints = train.checkpoint_every_steps is not None
     if checkpoints and not train.states("checkpoint_process_rate"):
-        yield checkpoint_rate(to_objects=writes_objects(file.storage, file.data.placement)).note
+        yield writer_note(file)[1]
     yield from _gaps(file, model)
 
 

@@ -305,7 +305,9 @@ class InputPipeline(Section):
     drop_last: bool = False
     """Whether an incomplete last batch is dropped."""
     overlap_copies: bool = field(default=True, metadata=DEPENDS)
-    """Whether copies to the device overlap compute; as pin_memory by default."""
+    """Whether copies to the device overlap compute, on a stream of their own: true by default for
+    pinned batches of dali, tf.data and actors, false for pytorch, whose copies wait on the compute
+    stream unless the program has a prefetcher."""
     transport: Annotated[Transport, Choice(Transport)] = field(
         default=Transport.SHARED_MEMORY, metadata=DEPENDS
     )
@@ -365,6 +367,11 @@ class InputPipeline(Section):
     def copies_beside_compute(self) -> bool:
         """True if batches are copied to the device while it computes, from pinned memory."""
         return self.pin_memory and self.overlap_copies
+
+    @property
+    def copies_block(self) -> bool:
+        """True if the main thread waits for each copy, as from pageable memory."""
+        return not self.pin_memory
 
     @property
     def policy(self) -> LoaderPolicy:

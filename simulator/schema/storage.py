@@ -22,6 +22,7 @@ from simulator.schema.fields import (
     Citation,
     CountFigure,
     Number,
+    NumberFigure,
     OperationPriceFigure,
     Profile,
     RatedBytePriceFigure,
@@ -189,6 +190,8 @@ class Storage(Profile):
     """Time until a write is accepted."""
     open_latency: TimeFigure = 0.0
     """Time to open a file."""
+    open_operations: NumberFigure = 0.0
+    """Reads of metadata to open a file that was not open lately: its inode, extents and folder."""
     request_rate: ByteRateFigure | None = None
     """Highest rate of one request to an object store."""
     request_limit: RateFigure | None = None
@@ -283,6 +286,8 @@ class StoreClient(Profile):
     """Time of one small read in addition to the store's time to the first byte."""
     stream_rate: ByteRateFigure | None = None
     """Rate at which one reader reads a large object; that of the store if left out."""
+    write_rate: ByteRateFigure | None = None
+    """Rate at which one process writes a large object, such as its part of a checkpoint."""
     connections: CountFigure | None = None
     """Parts of a large object that it fetches at a time; one after another if left out."""
     request_cpu: TimeFigure = 0.0

@@ -8,9 +8,11 @@ equal is the key reported. So no key is reported that has an effect or that is r
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from simulator.errors import BrokenInvariant, PlanError
@@ -49,6 +51,11 @@ def unused_keys(reader: CandidateReader) -> tuple[str, ...]:
         for key in given_keys(document)
         if _is_idle(reader, key, document.value(tuple(key.split("."))), known)
     )
+
+
+def unused_in(text: str, profiles: Sequence[Path] = ()) -> tuple[str, ...]:
+    """Return the keys without effect of a scenario given as text, which has no mistakes."""
+    return unused_keys(CandidateReader("-", stdin=io.StringIO(text), profiles=profiles))
 
 
 def with_unused_keys(prediction: Prediction, reader: CandidateReader) -> Prediction:

@@ -214,6 +214,9 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         covered = fitted and rate in _OF_FITTED_STEPS and grade is not Grade.PEERS
         if grade is not None and not covered:
             yield rate, grade
+    opens = scenario.cluster.trainers.storage.open_operations > 0.0
+    if opens and _of_storage(scenario, stated) is not Grade.STATED:
+        yield Rate.STORAGE, Grade.OPENING
     if _launches_unknown(scenario):
         yield Rate.LAUNCH, Grade.ASSUMED
     crowded = _of_crowd(scenario)
@@ -428,6 +431,8 @@ def _of_checkpoints(scenario: Scenario, stated: Hardware) -> Grade | None:
     if job.train.states("checkpoint_process_rate"):
         return Grade.STATED
     far = scenario.cluster.trainers.storage.scope is Scope.OBJECT and given.to is Target.STORE
+    if far and job.client is not None and job.client.write_rate is not None:
+        return Grade.MEASURED
     return Grade.UNKNOWN_STREAM if far else Grade.ASSUMED
 
 

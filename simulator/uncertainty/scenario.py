@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 
 from simulator.memo import cached
-from simulator.physics.device_time import carried_times, measured_times
+from simulator.physics.device_memory import batch_in_bytes
+from simulator.physics.device_time import carried_times, device_time, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
 from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
-from simulator.pipeline.stages.input import transfer_share
+from simulator.pipeline.stages.input import opening_share, transfer_share
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import with_values
 from simulator.reading.fitted.kernels import stood_in, with_kernel_files
@@ -64,6 +65,7 @@ def with_uncertainties(scenario: Scenario) -> Scenario:
     found = [_component(rate, grade, scenario) for rate, grade in grades(scenario, stated)]
     found += outside(scenario, shipped_envelope(), _widest(found))
     found += _of_tables(scenario)
+    found += _of_copies(scenario)
     overlay = scenario.calibration.overlay
     if overlay is not None:
         found = _calibrated_over(found, overlay, scenario)
@@ -159,6 +161,38 @@ def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
     )
 
 
+def _of_copies(scenario: Scenario) -> Iterator[UncertaintyComponent]:
+    """Yield the uncertainty of the step from copies that a prefetcher would hide.
+
+    By default PyTorch copies pinned batches on the compute stream; whether a program has a stream
+    of its own for them is not known.
+    """
+    work, host = scenario.job.input, scenario.cluster.trainers.host
+    in_line = work.pin_memory and not work.overlap_copies and not work.states("overlap_copies")
+    gpu, link = host.gpu, host.host_link
+    if not in_line or gpu is None or gpu.emulated or gpu.unified_memory or link is None:
+        return
+    time = device_time(scenario)
+    each = batch_in_bytes(scenario).value / link.rate
+    if time is None or not np.any(each > _NEGLIGIBLE_COPY * time.total):
+        return
+    copied = each * scenario.job.train.accumulation
+    table = graded(Rate.STEP, Grade.COPIES)
+    yield UncertaintyComponent(
+        name=f"{Rate.STEP}, {Grade.COPIES}",
+        rate=Rate.STEP,
+        grade=Grade.COPIES,
+        log_sd=table.log_sd,
+        seconds=_HIDDEN_COPIES * float(np.max(copied)),
+        source=table.cited,
+    )
+
+
+_NEGLIGIBLE_COPY: Final = 1e-3
+"""Share of the device's time up to which copies do not matter."""
+_HIDDEN_COPIES: Final = 0.4
+"""Standard deviation of a step over the time of its copies: one program in ten hides half of them
+or more, on either side of what is predicted [a guess]."""
 _TABLES_EXCHANGED: Final = (
     "rows that are looked up in tables on other accelerators, and their gradients, are exchanged "
     "all to all; that time is not in the step, whose interval is wider by it"
@@ -195,6 +229,8 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 def _share_of(grade: Grade, scenario: Scenario) -> float:
     """Return the share of the step (or of a read) that a grade is about, largest of candidates."""
+    if grade is Grade.OPENING:
+        return float(np.max(opening_share(scenario)))
     if grade is Grade.UNKNOWN_STREAM:
         return float(np.max(transfer_share(scenario)))
     if grade is Grade.UNKNOWN_REQUEST:

@@ -7,19 +7,7 @@ from pathlib import Path
 
 CASES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "cases.py"))
 
-KNOWN_TO_FAIL = {
-    ("straggler", "samples/s of a disk of 550"),
-    ("overlap", "step with copies in line, s"),
-    ("C01", "GPUs wait without workers, %"),
-    ("C01", "step, s"),
-    ("C01", "verdict"),
-    ("C16", "shared memory is named"),
-    ("C18", "samples/s"),
-    ("I01", "achievable, GB/s"),
-    ("I02", "bridge of two cards"),
-    ("I03", "cores of two EPYC 7763"),
-    ("I04", "nvidia-smi dmon"),
-}
+KNOWN_TO_FAIL = {}
 """Rows that `plan` answers wrongly today: remove one when it holds."""
 
 

@@ -17,6 +17,7 @@ from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.schema.training import Mode, Recompute
+from simulator.studies.unused_keys import unused_in
 
 
 @pytest.fixture(autouse=True)
@@ -398,3 +399,36 @@ def test_more_cards_than_a_box_holds_are_refused_with_a_way(
     """Eight cards go into a machine that has as many."""
     assert main(["init", "--yes", "--gpu", "mi300x", "--gpus", "8", "-o", "box.toml"]) == 2
     assert "puts another card into a machine with more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *([f"--model={name}"] for name in ("resnet50", "llama-2-7b", "bert-large", "t5-small")),
+        *([f"--model={name}", "--storage=s3"] for name in ("gpt2", "dlrm")),
+        ["--storage=s3", "--model=gpt2", "--machine=inf1.xlarge"],
+        ["--machine=m7i.16xlarge", "--storage=s3"],
+        ["--gpu=rtx-4090", "--vcpus=16", "--ram=64 GB", "--precision=amp"],
+        ["--model=own", "--step-time=100 ms", "--storage=s3"],
+        ["--model=llama-2-7b", "--decode=3 ms", "--samples=100"],
+        ["--machine=p4d.24xlarge", "--workers=0"],
+    ],
+    ids=" ".join,
+)
+def test_no_key_without_effect_is_written(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What simulate would call without effect is left out."""
+    assert main(["init", "--yes", *flags, "--samples=100000", "-o", "-"]) == Exit.FINE
+    assert unused_in(capsys.readouterr().out) == ()
+
+
+def test_a_flag_without_effect_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tokens on an object store are read like any small samples: the layout is left out quietly.
+
+    A key that a flag set is named.
+    """
+    main(["init", "--yes", "--model=gpt2", "--storage=s3", "--machine=inf1.xlarge", "-o", "-"])
+    told = capsys.readouterr()
+    assert "\nlayout = " not in told.out
+    assert "nothing in this job depends" not in told.err

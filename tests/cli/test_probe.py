@@ -7,6 +7,7 @@ import multiprocessing
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -236,3 +237,30 @@ def test_torch_is_imported_by_nobody(root: Path) -> None:
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_a_store_that_cannot_be_read_is_a_message(plan: Run, tmp_path: Path) -> None:
+    """No folder, an empty one, and no server of a store: exit code 2, and no traceback."""
+    (tmp_path / "none").mkdir()
+    for store, said in (
+        (str(tmp_path / "missing"), "is not a folder or a URL"),
+        (str(tmp_path / "none"), "holds no objects"),
+        ("http://127.0.0.1:9/", "cannot be read"),
+    ):
+        done = plan("probe", "--store", store, "--seconds", "1")
+        assert (done.code, said in done.err) == (Exit.BAD_INPUT, True)
+        assert "Traceback" not in done.err
+
+
+def test_the_keys_of_a_store_are_printed_and_written(plan: Run, disk: Path, tmp_path: Path) -> None:
+    """A file has the keys of a scenario; JSON has the figures of each number of threads."""
+    for number in range(4):
+        (disk / f"{number}").write_bytes(bytes(100_000))
+    out = tmp_path / "store.toml"
+    asked = ("probe", "--store", str(disk), "--seconds", "1", "--threads", "2")
+    done = plan(*asked, "-o", str(out))
+    assert done.code == Exit.FINE, done.err
+    assert tomllib.loads(out.read_text()).keys() == {"hardware"}
+    told = plan(*asked, "--json")
+    assert '"threads": 2' in told.out
+    assert plan("probe", "--store", str(disk), "--loader", "a:b").code == Exit.BAD_INPUT

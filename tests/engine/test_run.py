@@ -13,6 +13,7 @@ from simulator.engine.closed_form import bounds
 from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import PRECISION
 from simulator.engine.run import Options, mean_step, plan_of, solve
+from simulator.pipeline.checkpoints import checkpoint_times
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
@@ -67,6 +68,26 @@ def test_without_workers_one_thread_loads_copies_and_launches_in_turn() -> None:
     assert ahead.step_time.mean == pytest.approx(0.055 + 0.01, rel=1e-3)
 
 
+def test_pinned_copies_wait_on_the_compute_stream_unless_something_prefetches() -> None:
+    """20 MB take 10 ms at 2 GB/s: before the 55 ms of compute, or while they go on."""
+    job = partial(
+        scenario,
+        workers=4,
+        compute=0.055,
+        output_bytes=20e6 / 32,
+        machine=host(pcie=2e9),
+        sync=False,
+        pin_memory=True,
+    )
+    in_line, ahead = (simulate(job(overlap_copies=overlaps)) for overlaps in (False, True))
+    assert in_line.step_time.mean == pytest.approx(0.065, rel=1e-6)
+    assert in_line.split.h2d == pytest.approx(0.01, rel=1e-6)
+    assert ahead.step_time.mean == pytest.approx(0.055, rel=1e-6)
+    # Without workers the thread loads 30 ms while such a copy waits, as it does not block.
+    alone = simulate(job(overlap_copies=False, workers=0, batch_cpu=0.03, launch=0.0))
+    assert alone.step_time.mean == pytest.approx(0.065, rel=1e-6)
+
+
 def test_a_thread_without_workers_makes_a_batch_before_it_waits_for_room_to_launch() -> None:
     """Copies of 30 ms hide all else if the batch behind them is made meanwhile.
 
@@ -80,6 +101,7 @@ def test_a_thread_without_workers_makes_a_batch_before_it_waits_for_room_to_laun
         sync=False,
         launch=0.0,
         pin_memory=True,
+        overlap_copies=True,
     )
     assert simulate(job).step_time.mean == pytest.approx(0.03, rel=1e-3)
 
@@ -590,8 +612,10 @@ def test_devices_that_write_a_checkpoint_share_their_links() -> None:
     settings = ("train.checkpoint_every_steps=1", "hardware.storage=storage/nvme-gen3")
     job = simulation_input(load_scenario("resnet50-imagenet-p4d", overrides=settings))
     without = simulation_input(load_scenario("resnet50-imagenet-p4d"))
-    loads = checkpoint_loads(job.scenario, job.topology)
-    assert checkpoint_loads(without.scenario, without.topology) == {}
+    saving = checkpoint_times(job.scenario, None, job.topology)
+    every_step = float(job.lengths.total_steps)
+    loads = checkpoint_loads(job.scenario, job.topology, every_step, saving)
+    assert checkpoint_loads(without.scenario, without.topology, 0.0, None) == {}
     links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]
     assert 0.0 < max(links) <= job.extras.per_step
     assert max(loads.values()) <= job.extras.per_step

@@ -19,6 +19,7 @@ from simulator.importers import dlio
 from simulator.physics.footprint import checkpoint_bytes
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.studies.unused_keys import unused_in
 
 Refused = Callable[..., list[str]]
 HERE = {"machine": "node/benchmark-client", "storage": "storage/nvme-gen4"}
@@ -245,3 +246,24 @@ def test_a_damaged_checkpoint_workload(
     assert old in text
     path.write_text(text.replace(old, new, 1))
     assert any(said in message for message in problems(dlio.read, path))
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+@pytest.mark.parametrize("loader", ["pytorch", "tensorflow"])
+@pytest.mark.parametrize("files", [168, 5000])
+def test_no_key_without_effect_is_written(
+    tmp_path: Path, threads: int, loader: str, files: int
+) -> None:
+    """With a machine, what simulate would call without effect is left out."""
+    text = (DATA / "dlio-unet3d-v2.yaml").read_text()
+    for old, new in (
+        ("read_threads: 4", f"read_threads: {threads}"),
+        ("data_loader: pytorch", f"data_loader: {loader}"),
+        ("num_files_train: 168", f"num_files_train: {files}"),
+    ):
+        text = text.replace(old, new)
+    (tmp_path / "w.yaml").write_text(text)
+    place = ("--machine", HERE["machine"], "--storage", HERE["storage"], "--accelerators", "4")
+    outcome = call("dlio", tmp_path / "w.yaml", *place)
+    assert outcome.code == 0, outcome
+    assert unused_in(outcome.out) == ()

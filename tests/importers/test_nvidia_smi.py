@@ -327,3 +327,19 @@ def test_numa_nodes_without_a_gpu_count(tmp_path: Path) -> None:
 def test_stated_sockets_share_the_nodes_evenly(sockets: int, places: list[int]) -> None:
     """Node n of 8 lies on socket n x sockets / 8."""
     assert parse_topology(NPS4, "x").sockets(sockets) == (places, sockets)
+
+
+def test_a_pair_of_cards_with_a_bridge(tmp_path: Path) -> None:
+    """Twelve links of 25 GB/s between two PCIe cards on the second of two sockets: 300 GB/s."""
+    path = tmp_path / "topo.txt"
+    path.write_text(
+        "        GPU0    GPU1    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
+        "GPU0     X      NV12    32-63,96-127    1               N/A\n"
+        "GPU1    NV12     X      32-63,96-127    1               N/A\n"
+    )
+    fragment = read([path], CATALOGUE, Given(ram=RAM.ram, gpu="h100-pcie-80gb"))
+    host = loaded(fragment, tmp_path)
+    assert host.peer_topology is PeerTopology.MESH
+    assert host.gpu_sockets == (1, 1)
+    assert (host.cpu.threads, host.cpu.cores, host.cpu.sockets) == (128, 64, 2)
+    assert any("300 GB/s one way" in line for line in fragment.summary)

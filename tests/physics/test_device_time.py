@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 import simulator
 from simulator.physics.device_memory import device_memory
 from simulator.physics.device_time import DeviceTime, Evidence, device_time, evidence_of
+from simulator.physics.transformer import peak_of_values
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
+from simulator.schema.accelerators import Precision
 from simulator.schema.convnets import ConvNet
 
 ONE_REQUEST = "inference-batch1-gpu"
@@ -212,3 +215,14 @@ def test_own_measurements_stay_as_they_are() -> None:
     """A step time that the scenario states was measured with its own order of images."""
     own = 'model.step_times=[{ batch_size = 256, time = "100 ms" }]'
     assert seconds(own, FIRST) == pytest.approx(seconds(own, LAST)) == pytest.approx(0.1)
+
+
+def test_narrow_formats_keep_values_in_the_widest_16_bit_format_of_a_card() -> None:
+    """A T4 has no bf16: 65 TFLOP/s of fp16; fp64 is not taken for 16 bit."""
+    card = Catalogue.default(()).gpu("t4")
+    assert Precision.BF16 not in card.peak
+    assert peak_of_values(card, Precision.INT8) == card.peak[Precision.FP16]
+    double = replace(card, peak={**card.peak, Precision.FP64: 0.25e12})
+    assert peak_of_values(double, Precision.FP64) == 0.25e12
+    overrides = ("hardware.gpu=gpu/t4", "train.mode=infer", "train.precision=int8")
+    assert device_time(load_scenario("gpt2-tokens-h100", overrides=overrides)) is not None

@@ -51,8 +51,11 @@ def longer(prediction: Prediction) -> Prediction:
     """Three times the time, and as much waiting."""
     timing = prediction.timing
     total = 3.0 * timing.total_time
+    step = replace(timing.step_time, mean=3.0 * timing.step_time.mean)
     stall = replace(timing.split, data_stall=timing.step_time.mean)
-    return replace(prediction, timing=replace(timing, total_time=total, split=stall))
+    return replace(
+        prediction, timing=replace(timing, total_time=total, step_time=step, split=stall)
+    )
 
 
 def test_a_sound_job_breaks_no_rule() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.errors import MAX_PROBLEMS, InputError
+from simulator.errors import MAX_PROBLEMS, InputError, Problem
 from simulator.reading.document import parse_document, read_document
 from simulator.reading.reading import LARGEST
 from simulator.reading.scenario import load_scenario
@@ -35,7 +35,7 @@ def told(content: bytes) -> str:
             "schema = 1\ntitle = 'é'\n".encode("latin-1"),
             "s.toml:2: is not UTF-8 text (byte 0xe9); save it as UTF-8",
         ),
-        (b"a" * (LARGEST + 1), "s.toml: is larger than 10 MB; this is not a file of plan's"),
+        (b"a" * (LARGEST + 1), "s.toml: is larger than 2 MB; this is not a file of plan's"),
         (b"x = " + b"[" * 100_000, "s.toml: is nested too deeply; at most 32 levels are read"),
         (b"a." * 60_000 + b"b = 1", "s.toml:1: is nested too deeply; at most 32 levels are read"),
         (b"[a]\n" + b"[a.b" + b".c" * 32 + b"]", "s.toml:2: is nested too deeply"),
@@ -149,3 +149,29 @@ def test_very_many_mistakes_are_counted(tmp_path: Path, monkeypatch: pytest.Monk
     assert "input.unknown_0: is not a known key" in told[0]
     assert told[-1].endswith("has 24,980 more problems")
     assert asked == [f"unknown_{number}" for number in range(MAX_PROBLEMS)]
+
+
+def test_a_name_in_the_message_is_not_repeated() -> None:
+    """Found text follows the message only if the message does not hold it."""
+    told = {
+        str(Problem(origin="x", message=message, found=found))
+        for message, found in (
+            ("there is no model 'ab'", "'ab'"),
+            ("there is no model 'abc'", "'ab'"),
+            ("is above 3", "3"),
+        )
+    }
+    assert told == {
+        "x: there is no model 'ab'",
+        "x: there is no model 'abc', found 'ab'",
+        "x: is above 3, found 3",
+    }
+
+
+def test_long_names_and_many_problems_are_cut() -> None:
+    """Words of more than 80 characters are cut, and 20 problems are printed of 1,000."""
+    problem = Problem(origin="x", key="k" * 1000, message="m" * 100 + " ok", found="f" * 500)
+    assert str(problem) == f"x: {'k' * 80}...: {'m' * 80}... ok, found {'f' * 80}..."
+    lines = str(InputError((problem,) * 1000)).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "x: has 980 more problems"

@@ -32,6 +32,8 @@ from simulator.schema.machines import Role
 from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Evaluation, Mode, Optimizer, Recompute
+from simulator.schema.uncertainty import Grade
+from simulator.uncertainty.scenario import uncertainties_of
 from simulator.units import BYTE, parse
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
@@ -370,6 +372,20 @@ def test_threads_hand_over_in_place(kind: str) -> None:
     assert pipeline.prefetch == 2
     assert pipeline.pin_memory is (pipeline.loader is LoaderKind.DALI)
     assert pipeline.overlap_copies is pipeline.pin_memory
+
+
+@pytest.mark.parametrize(("kind", "overlaps"), [("pytorch", False), ("dali", True)])
+def test_copies_overlap_by_default_where_the_loader_prefetches(
+    kind: str,
+    overlaps: bool,  # noqa: FBT001 - whether they do
+) -> None:
+    """Copies of plain PyTorch are queued on the compute stream, pinned or not."""
+    pinned = load(f"input.loader={kind}", "input.pin_memory=true")
+    assert pinned.job.input.overlap_copies is overlaps
+    doubts = {one.grade: one for one in uncertainties_of(pinned)}
+    assert (Grade.COPIES in doubts) is not overlaps
+    stated = load(f"input.loader={kind}", "input.pin_memory=true", "input.overlap_copies=true")
+    assert Grade.COPIES not in {one.grade for one in uncertainties_of(stated)}
 
 
 def test_a_finished_sample_is_what_the_model_takes() -> None:

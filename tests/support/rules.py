@@ -139,6 +139,51 @@ def _more(job: Job, draw: Draw | None) -> Iterator[str | None]:
         yield found and f"{knob.name} {step}: {found}"
 
 
+LATE: Final = ("data_stall", "h2d", "other")
+"""Parts of a step that late batches cause: waits for them and for other ranks, and their copies."""
+EXPOSED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "storage bandwidth": (*LATE, "checkpoint"),
+    "storage IOPS": (*LATE, "checkpoint"),
+    "network bandwidth": (*LATE, "communication", "bubble", "checkpoint"),
+    "PCIe bandwidth": (*LATE, "communication", "checkpoint"),
+    "links between GPUs": ("other", "communication", "bubble"),
+    "RAM bandwidth": (*LATE, "communication", "checkpoint"),
+    "CPU speed": LATE,
+    "vCPUs": LATE,
+    "GPU speed": ("other", "compute", "bubble"),
+}
+"""Parts of a step that a resource may cause, by the name of its rate in ``plan whatif``."""
+
+
+def _exposed(job: Job, draw: Draw | None) -> Iterator[str | None]:
+    """Twice the rate of a resource, against the time of a step in which it is exposed."""
+    wanted = [knob for knob in knobs(job.scenario) if knob.name in EXPOSED_BY]
+    for knob in [draw.choice(wanted)] if draw and wanted else wanted:
+        try:
+            after = predicted(turned(job.set, knob, 2.0 * knob.value))
+        except PlanError:
+            continue
+        if not _is_excepted(EXPOSED, job, knob):
+            found = more_than_exposed(knob.name, after, job.prediction)
+            yield found and f"{knob.name} x2: {found}"
+
+
+def more_than_exposed(name: str, after: Prediction, before: Prediction) -> str | None:
+    """How much more a step changed than a resource's exposed time; None if not."""
+    step, split = before.timing.step_time.mean, before.timing.split
+    exposed = sum(getattr(split, part) for part in EXPOSED_BY[name])
+    if name in ON_HOST and before.timing.accelerator_utilization is None:
+        exposed += split.compute
+    change = abs(after.timing.step_time.mean - step)
+    if change <= exposed + step * slack(after, before):
+        return None
+    return f"step {change / step:.2%} of {exposed / step:.2%} exposed"
+
+
+ON_HOST: Final = frozenset({"CPU speed", "vCPUs", "RAM bandwidth"})
+"""Rates on which compute depends where a model runs on cores."""
+
+
 def _is_excepted(rule: str, job: Job, knob: Knob) -> bool:
     return any(one.rule == rule and one.applies(job, knob) for one in EXCEPTIONS)
 
@@ -236,9 +281,11 @@ def _shuffled(table: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
 
 MORE: Final = "more of a resource is never slower"
 DEEPER: Final = "more prefetch is never slower while RAM suffices"
+EXPOSED: Final = "twice a rate saves at most the time in which it is exposed"
 RULES: Final = (
     Rule(MORE, _more),
     Rule(DEEPER, _deeper),
+    Rule(EXPOSED, _exposed),
     Rule("the price scales the cost, and nothing else", _price),
     Rule("free input causes no data stall", _free_input),
     Rule("the seed does not decide", _seed),

@@ -422,7 +422,8 @@ def _link(build: _Build, gpu: Gpu, key: str) -> Link | None:
     own: str | None = getattr(build.file.gpu, key)
     usual: str | None = getattr(gpu, key)
     origin = key
-    if key == "peer_link" and usual is None and build.file.gpu.count == PAIR:
+    table = build.file.gpu
+    if key == "peer_link" and usual is None and table is not None and table.count == PAIR:
         origin, usual = "bridge", gpu.bridge
     build.cite_as(**{key: f"gpu.{key}"})
     if own is None and origin in gpu.sources:

@@ -63,6 +63,12 @@ LEVERS: Final[tuple[JobLever, ...]] = (
         knobs=data_loading.prefetch_knob,
     ),
     Lever(
+        name="copies ahead",
+        keys=("input.pin_memory", "input.overlap_copies"),
+        applies=data_loading.copies_in_line,
+        changes=data_loading.copies_ahead,
+    ),
+    Lever(
         name="layout",
         keys=("data.layout", "data.shard_size", "data.access"),
         kind="access and shards",
@@ -387,10 +393,10 @@ class Resource(StrEnum):
 # The part of the list that each verb shows, in its order.
 
 NEXT_STEPS: Final = (
-    *("workers", "prefetch", "layout", "concurrent reads", "client", "placement", "storage"),
-    *("decoder", "helpers", "preparation beforehand", "precision", "software", "batch size"),
-    *("recomputation", "sharding", "parallelism", "path between GPUs", "accelerators"),
-    "sharding with recomputation",
+    *("workers", "prefetch", "copies ahead", "layout", "concurrent reads", "client", "placement"),
+    *("storage", "decoder", "helpers", "preparation beforehand", "precision", "software"),
+    *("batch size", "recomputation", "sharding", "parallelism", "path between GPUs"),
+    *("accelerators", "sharding with recomputation"),
     *("offloaded update", "adapters", "number of helpers", "background checkpoints"),
     *("checkpoints", "another machine"),
     "machines",

@@ -147,6 +147,24 @@ def deeper_prefetch(situation: Situation) -> Iterator[Change]:
         )
 
 
+def copies_in_line(situation: Situation) -> bool:
+    """Return whether copies to a device with memory of its own do not overlap with its compute."""
+    scenario = situation.baseline.scenario
+    gpu = scenario.cluster.trainers.host.gpu
+    own_memory = gpu is not None and not gpu.emulated and not gpu.unified_memory
+    return own_memory and not scenario.job.input.copies_beside_compute
+
+
+def copies_ahead(situation: Situation) -> Iterator[Change]:
+    """Propose a prefetcher that copies pinned batches on a stream of its own."""
+    pins = situation.baseline.scenario.job.input.pin_memory
+    pinned = "" if pins else "pin batches and "
+    yield Change(
+        f"{pinned}copy batches ahead on a stream of their own, as prefetchers do",
+        {**({} if pins else {"input.pin_memory": True}), "input.overlap_copies": True},
+    )
+
+
 def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
     """Search one worker per vCPU of a rank, and half as many."""
     job = at.baseline.scenario.job

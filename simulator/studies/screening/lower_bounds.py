@@ -297,6 +297,11 @@ class Floors:
         return 0.0 if self.scenario.job.input.pin_memory else self._receive
 
     @cached_property
+    def _awaited(self) -> Real:
+        """Time in which the main thread waits for the copy of a batch."""
+        return self._copy if self.scenario.job.input.copies_block else 0.0
+
+    @cached_property
     def _using_step(self) -> Real:
         """Lower bound on a step by the stages that consume batches."""
         job, n = self.scenario.job, self.lengths.accumulation
@@ -309,7 +314,7 @@ class Floors:
         else:
             each = 0.0 if self._beside else copy
             device = n * (batch + each) + once
-            found.append(n * (self._main + self._launch + each))
+            found.append(n * (self._main + self._launch + self._awaited))
         return np.maximum(device, longest(found) * self.window)
 
     # whole epochs
@@ -359,10 +364,10 @@ class Floors:
             found.append(there + work * self._main + closing)
         else:
             shown = self._first * copy if self._beside else work * copy
-            each = 0.0 if self._beside else copy
             # The launching of the last batch may go on while the device works on it.
             launched = np.maximum(0.0, work - 1.0) * self._launch
-            found.append(there + work * (self._main + each) + launched + self._after)
+            each = self._main + self._awaited
+            found.append(there + work * each + launched + self._after)
         return np.maximum(arrives + serial + shown, longest(found) * self.window)
 
     @cached_property

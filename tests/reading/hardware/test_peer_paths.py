@@ -60,6 +60,14 @@ def test_data_centre_cards_copy_to_each_other() -> None:
     assert host("node/dgx-h100").peers_by_default(8) is PeerPath.NVLINK
 
 
+def test_tpus_exchange_over_links_of_their_own() -> None:
+    """3,200 Gb/s a chip of v6e are 400 GB/s one way (Google's page has 800 GB/s both ways)."""
+    machine = host("instance/gcp/ct6e-standard-8t")
+    assert machine.peers_by_default(8) is PeerPath.NVLINK
+    assert machine.peer_link is not None
+    assert machine.peer_link.peak == pytest.approx(3200e9 / 8)
+
+
 def test_cards_below_several_sockets_go_through_host_memory() -> None:
     """On PCIe 3 no collective of 8 cards was measured: those of two sockets are staged."""
     settings = ["hardware.machine=instance/aws/p4d.24xlarge", "hardware.gpu=t4"]

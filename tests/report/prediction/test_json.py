@@ -25,10 +25,10 @@ def as_json(prediction: Prediction) -> str:
 KEYS = """
     schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s
     break_even_epochs throughput_samples_per_s mfu hfu flops_per_s_per_gpu tokens_per_step
-    tokens_per_s tokens_per_s_per_gpu time_per_trillion_tokens_s step_split_s communication_s
-    accelerator_utilization utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu
-    vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost energy
-    bound_s run mlperf_storage interval assumptions warnings
+    tokens_per_s tokens_per_s_per_gpu time_per_trillion_tokens_s checkpoint_s step_split_s
+    communication_s accelerator_utilization utilization bottleneck next_bottleneck solver
+    vcpus_needed_per_gpu vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch
+    gpu_memory_bytes fits cost energy bound_s run mlperf_storage interval assumptions warnings
 """
 INNER = {
     "step_time_s": "mean p50 p95 p99",
