@@ -216,7 +216,9 @@ def usage(
         Busy time of units per step by work that is not simulated, such as checkpoints [s].
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    window = (epoch.last - epoch.first) * step
+    # Ranks that end steps at other times than the first one may make the composed step a little
+    # shorter than the simulated one, in which the units were busy.
+    window = (epoch.last - epoch.first) * max(step, epoch.seen_step)
     share = {
         unit: (busy - first.busy[unit]) / window if window > 0.0 else 0.0
         for unit, busy in last.busy.items()

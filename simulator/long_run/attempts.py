@@ -35,6 +35,10 @@ MAX_PAUSES: Final = 100.0
 MAX_EVENTS: Final = 200_000
 """Failures, restarts and waits after which a run counts as never ending: 16,384 H100s had 466
 interruptions in 54 days (Llama 3)."""
+MAX_ROUNDS: Final = 4_000
+"""Events of each run that are simulated one by one; what is left goes on at the pace so far."""
+MAX_DRAWN: Final = 50_000
+"""The same for failures of a memoryless process, which are simulated many at once."""
 TRIAL_EVENTS: Final = 1_000
 """Events after which a run that would exceed `MAX_EVENTS` at its pace is given up."""
 
@@ -83,6 +87,24 @@ def goes_on(  # noqa: PLR0913 - the state of the runs
     if run.outages is not None:
         return in_time
     return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
+
+
+def growth_to_end(
+    *, live: NDArray[np.bool_], clock: Array, done: Array, work: Array, latest: Array
+) -> Array:
+    """Return how many times longer each run takes than so far, if it goes on at its pace.
+
+    1 for runs that are not `live`; infinity for those that would end after their `latest` time.
+    Over thousands of events the pace of a run is known to 1 or 2%.
+    """
+    with np.errstate(divide="ignore"):
+        growth = np.where(live, work / done, 1.0)
+    return np.where(live & (growth * clock > latest), np.inf, growth)
+
+
+def _grown(values: Array, growth: Array) -> Array:
+    """Return amounts of runs at their end; those of runs that never end stay as they are."""
+    return np.asarray(values * np.where(np.isfinite(growth), growth, 1.0))
 
 
 def _marks(work: Array, saving: Saving) -> Array:
@@ -168,16 +190,23 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
         raise TypeError(msg)
     gaps = _Gaps(run, run.failures, work, random)
     latest = longest(run, work, run.failures.restart.total)
-    while gaps.live.any():
+    events = np.zeros_like(work)
+    while gaps.live.any() and events.max(initial=0.0) < MAX_DRAWN:
         gaps.take()
         events = sum(gaps.struck.values(), np.zeros_like(work))
         gaps.live &= goes_on(
             run, clock=gaps.clock, done=gaps.done, work=work, latest=latest, events=events
         )
-    finish = np.where(gaps.ended, gaps.clock, np.inf)
+    growth = growth_to_end(
+        live=gaps.live, clock=gaps.clock, done=gaps.done, work=work, latest=latest
+    )
     none = np.zeros_like(work)
     return SimulatedRuns(
-        finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=none, elsewhere=none
+        finish=np.where(gaps.ended | gaps.live, gaps.clock * growth, np.inf),
+        parts={name: _grown(time, growth) for name, time in gaps.parts.items()},
+        interruptions={cause: _grown(count, growth) for cause, count in gaps.struck.items()},
+        away=none,
+        elsewhere=none,
     )
 
 
@@ -343,10 +372,10 @@ class _Drawing:
             self._enter_trace(run.outages)
 
     def ended(self) -> SimulatedRuns:
-        """Simulate every run to its end and return the results."""
+        """Simulate every run to its end, or `MAX_ROUNDS` events of it, and return the results."""
         latest = longest(self.run, self._work, self._pause())
         turn = 0
-        while self._live.any():
+        while self._live.any() and turn < MAX_ROUNDS:
             turn += 1
             chance = self._random.random((3, self._clock.size))
             # One event for each run and round, so that no random numbers are used twice.
@@ -361,17 +390,18 @@ class _Drawing:
                 latest=latest,
                 events=turn,
             )
-        never = self._done < self._work
-        finish = np.where(never, np.inf, self._clock)
         away = self._machines.time_away(self._clock)
-        struck = {cause: self._struck[cause] for cause in Cause}
         self._leave_demand(np.flatnonzero(np.isfinite(self._since)))
+        growth = growth_to_end(
+            live=self._live, clock=self._clock, done=self._done, work=self._work, latest=latest
+        )
+        ends = self._live | (self._done >= self._work)
         return SimulatedRuns(
-            finish=finish,
-            parts=self._parts,
-            interruptions=struck,
-            away=away,
-            elsewhere=self._elsewhere,
+            finish=np.where(ends, self._clock * growth, np.inf),
+            parts={name: _grown(time, growth) for name, time in self._parts.items()},
+            interruptions={cause: _grown(self._struck[cause], growth) for cause in Cause},
+            away=_grown(away, growth),
+            elsewhere=_grown(self._elsewhere, growth),
         )
 
     def _pause(self) -> Seconds:

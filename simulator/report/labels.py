@@ -116,6 +116,7 @@ _GRADES: Final = {
     Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "all-gather of another framework",
     Grade.TABLES: "embedding all-to-all, not modeled",
+    Grade.OPENING: "seeks to open a file, guessed",
     Grade.COPIES: "copies in line with compute by default: set input.overlap_copies",
     Grade.UNKNOWN_REQUEST: UNKNOWN_CLIENT_CALLED,
     Grade.UNKNOWN_STREAM: UNKNOWN_CLIENT_CALLED,

@@ -524,6 +524,7 @@ SOURCED: Final = Sourced()
 NameFigure = Annotated[TextField, SOURCED]
 CountFigure = Annotated[CountField, SOURCED]
 FractionFigure = Annotated[FractionField, SOURCED]
+NumberFigure = Annotated[NumberOrZeroField, SOURCED]
 ByteFigure = Annotated[ByteField, SOURCED]
 ByteRateFigure = Annotated[ByteRateField, SOURCED]
 FlopRateFigure = Annotated[FlopRateField, SOURCED]

@@ -22,6 +22,7 @@ from simulator.schema.fields import (
     Citation,
     CountFigure,
     Number,
+    NumberFigure,
     OperationPriceFigure,
     Profile,
     RatedBytePriceFigure,
@@ -189,6 +190,8 @@ class Storage(Profile):
     """Time until a write is accepted."""
     open_latency: TimeFigure = 0.0
     """Time to open a file."""
+    open_operations: NumberFigure = 0.0
+    """Reads of metadata to open a file that was not open lately: its inode, extents and folder."""
     request_rate: ByteRateFigure | None = None
     """Highest rate of one request to an object store."""
     request_limit: RateFigure | None = None

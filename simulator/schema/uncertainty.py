@@ -96,6 +96,8 @@ class Grade(StrEnum):
     """Sharded parameters gathered over a network by a framework without such a measured run."""
     TABLES = "exchange of rows that is not counted"
     """All-to-all of embedding rows that are sharded over devices, which is not modelled."""
+    OPENING = "reads of metadata"
+    """Operations that open files, in proportion to their share of the operations of a read."""
     COPIES = "copies on the compute stream"
     """Copies of pinned batches, which PyTorch does not overlap with compute by itself."""
     UNKNOWN_REQUEST = "requests of an unknown client"

@@ -214,6 +214,9 @@ def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]
         covered = fitted and rate in _OF_FITTED_STEPS and grade is not Grade.PEERS
         if grade is not None and not covered:
             yield rate, grade
+    opens = scenario.cluster.trainers.storage.open_operations > 0.0
+    if opens and _of_storage(scenario, stated) is not Grade.STATED:
+        yield Rate.STORAGE, Grade.OPENING
     if _launches_unknown(scenario):
         yield Rate.LAUNCH, Grade.ASSUMED
     crowded = _of_crowd(scenario)

@@ -19,7 +19,7 @@ from simulator.physics.device_memory import batch_in_bytes
 from simulator.physics.device_time import carried_times, device_time, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
 from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
-from simulator.pipeline.stages.input import transfer_share
+from simulator.pipeline.stages.input import opening_share, transfer_share
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import with_values
 from simulator.reading.fitted.kernels import stood_in, with_kernel_files
@@ -229,6 +229,8 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 def _share_of(grade: Grade, scenario: Scenario) -> float:
     """Return the share of the step (or of a read) that a grade is about, largest of candidates."""
+    if grade is Grade.OPENING:
+        return float(np.max(opening_share(scenario)))
     if grade is Grade.UNKNOWN_STREAM:
         return float(np.max(transfer_share(scenario)))
     if grade is Grade.UNKNOWN_REQUEST:

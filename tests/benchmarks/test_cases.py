@@ -7,10 +7,7 @@ from pathlib import Path
 
 CASES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "cases.py"))
 
-KNOWN_TO_FAIL = {
-    ("C16", "shared memory is named"),
-    ("C18", "samples/s"),
-}
+KNOWN_TO_FAIL = {}
 """Rows that `plan` answers wrongly today: remove one when it holds."""
 
 

@@ -199,9 +199,14 @@ def test_a_stated_read_time_says_nothing_of_a_store_that_is_asked_for_more() -> 
     """A disk of 100 reads/s, asked for 700: its own figures decide, and their uncertainty."""
     own = ["hardware.storage=storage/hdd-7200rpm", "data.cache=none", "input.workers=8"]
     (slow,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 s"]), Rate.STORAGE)
-    (fast,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 ms"]), Rate.STORAGE)
+    fast, opening = about(
+        load_scenario(BASE, overrides=[*own, "data.read_time=1 ms"]), Rate.STORAGE
+    )
     assert slow.name == f"{Rate.STORAGE}, stated"
     assert fast.log_sd == graded(Rate.STORAGE, Grade.DATASHEET).log_sd
+    # 1.5 of 2.5 operations open a file, a guess.
+    share = 1.5 / 2.5
+    assert opening.log_sd == pytest.approx(share * graded(Rate.STORAGE, Grade.OPENING).log_sd)
 
 
 def test_an_unknown_client_is_in_doubt_by_the_shares_of_a_read() -> None:

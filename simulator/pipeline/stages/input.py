@@ -192,7 +192,23 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
         store.operation_size or UNLIMITED,
         sequential=dataset.access is Access.SEQUENTIAL,
     )
-    return each * chunks(dataset)
+    return each * chunks(dataset) + _opening(dataset, stored, store)
+
+
+def _opening(dataset: Dataset, stored: Real, store: Storage) -> Real:
+    """Return the operations that open the file of a sample: those of its metadata [1].
+
+    Metadata of data that is not in memory is taken not to be there either.
+    """
+    files: Real = np.minimum(1.0, stored / bytes_per_file(dataset, stored))
+    return store.open_operations * files
+
+
+def opening_share(scenario: Scenario) -> Real:
+    """Return the share of the operations of a read that open its file [0..1]."""
+    store, dataset = scenario.site.storage, scenario.job.dataset
+    opening = _opening(dataset, scenario.job.stored_bytes, store)
+    return opening / np.maximum(_operations(scenario, store), INSTANT)
 
 
 def transfer_share(scenario: Scenario) -> Real:

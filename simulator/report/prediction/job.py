@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from simulator.equations.cpu import pool_capacity
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.pipeline.stages.input import core_scale
 from simulator.predict import DominantUncertainty, dominant_uncertainties
 from simulator.report.document import (
     Actions,
@@ -53,7 +57,9 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
+from simulator.schema.data_loading import CostBasis, Transport
 from simulator.schema.provenance import Assumption
+from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
 from simulator.units import (
     BYTE,
@@ -230,6 +236,7 @@ def _result_rows(prediction: Prediction) -> list[Row]:
         ("Busy", _busy(prediction)),
         ("vCPUs", _vcpus(prediction)),
         ("RAM", _fit(prediction.host_ram)),
+        (SHARED_MEMORY, _shared_memory(prediction)),
         (memory, _fit(prediction.memory)),
         ("Cost", _cost(prediction)),
         ("Energy", _energy(prediction)),
@@ -305,12 +312,61 @@ def _vcpus(prediction: Prediction) -> str:
         return ""
     there = prediction.scenario.cluster.vcpus_per_gpu or 0.0
     idle = prediction.scenario.job.input.per_sample
-    alone = f" ({show(idle, SECOND, 2)} on an idle core)" if idle else ""
-    return (
+    each = (
         f"each {device_word(prediction)} needs {significant(need.per_gpu, 2)} to stay busy and has "
-        f"{significant(there, 3)}; one sample costs {show(need.per_sample, SECOND, 2)} per vCPU "
-        f"under full load{alone}"
+        f"{significant(there, 3)}"
     )
+    if not idle:
+        return each
+    if prediction.scenario.job.input.cost_basis is CostBasis.VCPU:
+        return f"{each}: a sample takes {show(idle, SECOND, 2)} of a vCPU while all are busy"
+    busy = show(need.per_sample, SECOND, 2)
+    reasons = ", ".join(_slower(prediction.scenario))
+    why = f" ({reasons})" if reasons else ""
+    return (
+        f"{each}: a sample's {show(idle, SECOND, 2)} of CPU time are {busy} of a vCPU while all "
+        f"are busy{why}"
+    )
+
+
+ALIKE: Final = 0.01
+"""Difference of speeds up to which it is not mentioned."""
+
+
+def _slower(scenario: Scenario) -> Iterator[str]:
+    """Yield why a vCPU of a full machine takes longer for a sample than an idle core."""
+    pool = scenario.cluster.trainers.host.cpu
+    together = pool_capacity(pool.threads, pool.cores, pool.threads, pool.smt_worth)
+    shared, crowded = pool.threads / together, together / float(pool.capacity)
+    scale = float(np.mean(core_scale(scenario)))
+    if abs(scale - 1.0) > ALIKE:
+        yield f"a vCPU here is x{significant(1.0 / scale, 2)} as fast as where it was measured"
+    if shared > 1.0 + ALIKE:
+        yield f"vCPUs share cores: x{significant(shared, 2)}"
+    if crowded > 1.0 + ALIKE:
+        yield f"busy cores slow each other: x{significant(crowded, 2)}"
+
+
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a label
+
+
+def _shared_memory(prediction: Prediction) -> str:
+    """Describe the shared memory of batches in flight; empty unless they decide about RAM.
+
+    They do as the largest item, or beyond what a machine allows: half of its RAM, Linux's default
+    of a tmpfs (tmpfs(5)). Docker allows 64 MB (docker run --shm-size).
+    """
+    pipeline, ram = prediction.scenario.job.input, prediction.host_ram
+    held = ram.items.get("batches_in_flight", 0.0)
+    shared = pipeline.transport is Transport.SHARED_MEMORY and pipeline.workers > 0
+    most = ram.capacity / 2.0
+    if not shared or (held < max(ram.items.values()) and held <= most):
+        return ""
+    needs = "a container needs --shm-size or --ipc=host"
+    room = f"half of RAM is allowed by default ({show(most, BYTE, 3)})"
+    if held > most:
+        room += ", which is too little: workers die of bus errors (mount it with a larger size=)"
+    return f"{show(held, BYTE, 3)} of batches: {needs}; {room}"
 
 
 def _fit(fit: MemoryFit | HostRam | None) -> str:

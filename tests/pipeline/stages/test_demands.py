@@ -173,6 +173,20 @@ def test_a_seek_counts_once() -> None:
     assert simulate(job).step_time.mean == pytest.approx(32 * 0.01, rel=0.01)
 
 
+def test_opening_a_file_costs_operations_of_its_metadata() -> None:
+    """A disk of 100 operations a second and 1.5 to open a file: 40 files of a sample a second.
+
+    A shard of ten samples is opened once for all of them: 1 / (1 + 0.15) of the operations.
+    """
+    disk = replace(store(rate=1e9, operations=100.0), open_operations=1.5)
+    common = {"compute": 1e-6, "workers": 16, "cache": CachePolicy.NONE, "storage": disk}
+    files = scenario(**common, batches=400)  # type: ignore[arg-type]
+    assert simulate(files).throughput == pytest.approx(40.0, rel=0.01)
+    dataset = replace(files.job.dataset, layout=Layout.SHARDS, shard_size=1e6)
+    shards = with_job(files, dataset=dataset)
+    assert simulate(shards).throughput == pytest.approx(100.0 / 1.15, rel=0.01)
+
+
 def test_decoding_costs_core_seconds() -> None:
     """2 ms a sample to decode and 1 ms to augment are 96 ms a batch of 32."""
     job = with_job(scenario(), input=InputPipeline(decode=0.002, augment=0.001))

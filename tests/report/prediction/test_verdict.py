@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from simulator.physics.footprint import Verdict
@@ -337,3 +338,38 @@ def test_few_workers_are_blamed_where_cores_idle(tmp_path: Path) -> None:
     said = verdict(predict(load_scenario(str(file)), intervals=False))
     assert "8 workers deliver" in said
     assert "the CPUs deliver" not in said
+
+
+@pytest.mark.parametrize(
+    ("workers", "ram", "said"),
+    [
+        (4, "64 GB", "half of RAM is allowed by default (32 GB)"),
+        (4, "16 GB", "which is too little"),
+        (0, "64 GB", ""),
+    ],
+)
+def test_shared_memory_of_batches_is_named_where_it_decides(
+    tmp_path: Path, workers: int, ram: str, said: str
+) -> None:
+    """Four workers with two batches of 32 each, and one in use, hold 9 x 32 x 30 MB = 8.64 GB."""
+    path = tmp_path / "job.toml"
+    size = 'output_bytes_per_sample = "30 MB"'
+    path.write_text(TWO_FOLD.replace('output_bytes_per_sample = "0 B"', size))
+    settings = [f"input.workers={workers}", f"hardware.ram={ram}"]
+    text = " ".join(as_text(predict(load_scenario(path, overrides=settings))).split())
+    assert ("/dev/shm 8.64 GB of batches: a container needs --shm-size" in text) is bool(said)  # noqa: S108 - a label
+    assert said in text
+
+
+def test_the_cpu_time_of_a_sample_is_one_number_with_its_reasons() -> None:
+    """The cores of p4d.24xlarge are shared by two vCPUs, and slow each other."""
+    settings = ["input.cost_basis=core"]
+    text = " ".join(as_text(predict(load_scenario("cpu-starved-p4d", overrides=settings))).split())
+    found = re.search(r"a sample's ([\d.]+) ms of CPU time are ([\d.]+) ms of a vCPU", text)
+    assert found is not None
+    shared = re.search(r"vCPUs share cores: x([\d.]+)", text)
+    crowded = re.search(r"busy cores slow each other: x([\d.]+)", text)
+    factors = [float(each[1]) for each in (shared, crowded) if each is not None]
+    assert factors
+    ratio = float(found[2]) / float(found[1])
+    assert ratio == pytest.approx(float(np.prod(factors)), rel=0.15)
