@@ -109,7 +109,8 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
-    share = _share_of(grade, scenario)
+    # The writer of a checkpoint does nothing else.
+    share = 1.0 if rate is Rate.CHECKPOINT else _share_of(grade, scenario)
     deviation = math.hypot(share * table.log_sd, wide)
     # A client that is slow to answer is slow to deliver.
     slow = {f"{rate}, {Grade.UNKNOWN_STREAM}": 1.0} if grade is Grade.UNKNOWN_REQUEST else {}
