@@ -216,7 +216,9 @@ def usage(
         Busy time of units per step by work that is not simulated, such as checkpoints [s].
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    window = (epoch.last - epoch.first) * step
+    # Ranks that end steps at other times than the first one may make the composed step a little
+    # shorter than the simulated one, in which the units were busy.
+    window = (epoch.last - epoch.first) * max(step, epoch.seen_step)
     share = {
         unit: (busy - first.busy[unit]) / window if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
@@ -352,7 +354,9 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     written, saving = _checkpoints(inputs, merged, warm, extras.once + training)
     per_step = 0.0
     if saving is not None:
-        pause = saving.pause((extras.once + training) / written)
+        # The steps between two checkpoints, without the start of an epoch.
+        steady = sum(mean_step(warm, 0.0)[0].values()) * lengths.total_steps
+        pause = saving.pause(min(training, steady) / written)
         per_step = written * pause / lengths.total_steps
     lines, hidden = mean_step(warm, per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:

@@ -396,8 +396,8 @@ class _Engine(NamedTuple):
             moved = count * (read + inner * columns * weight + self.value * rows * columns)
             if np.isfinite(device.units):
                 units = Units(rate, self.bandwidth, device.units, product)
-                sizes = (np.asarray(each) for each in (rows, columns, inner, count))
-                one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(moved)), units)
+                m, n, k, batch = map(np.asarray, (rows, columns, inner, count))
+                one = gemm_seconds(Gemms(m, n, k, batch, 1.0, np.asarray(moved)), units)
             else:
                 one = np.maximum(flops / rate, moved / self.bandwidth)
             total = total + np.maximum(one, self._least(flops))

@@ -161,8 +161,8 @@ class Train(Section):
     precision: PrecisionField = field(default=Precision.FP32, metadata=DEPENDS)
     """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
     gradient_precision: PrecisionField | None = None
-    """Number format of exchanged gradients; by default fp32 if weights are stored so, else 16
-    bit."""
+    """Number format of exchanged gradients; by default fp32 if weights are stored so, but fp16 with
+    megatron-lm in fp16, else 16 bit."""
     accumulation_precision: PrecisionField | None = None
     """Number format in which gradients of several batches are added up; by default as exchanged."""
     trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
@@ -177,8 +177,9 @@ class Train(Section):
     optimizer: OptimizerField = field(default=Optimizer.MOMENTUM, metadata=DEPENDS)
     """Optimizer, which determines the memory of its state; momentum by default, none outside
     training."""
-    mixed_precision: bool = False
-    """Whether fp32 weights are stored in addition to the compute precision; false by default."""
+    mixed_precision: bool = field(default=False, metadata=DEPENDS)
+    """Whether fp32 weights are stored in addition to the compute precision; by default only with
+    transformers, huggingface and deepspeed, when all parameters are trained in 16 bit."""
     recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
     """Activations that are recomputed in the backward pass."""
     recompute_share: PositiveShareField = 1.0

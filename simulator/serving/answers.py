@@ -206,7 +206,9 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         return replace(found, warnings=(*service.cautions, lacking))
     run = ServiceRun(service, layout, seed)
     saturation = _saturation(run, wanted)
-    told = known or run.answered(saturation)
+    endless = usual_count(service.load) is None
+    overloaded = endless and saturation is not None and saturation.is_passed
+    told = None if overloaded else known or run.answered(saturation)
     if saturation is not None and intervals and wanted is AtSaturation.WHOLE:
         saturation = replace(saturation, within_slo=highest_rate(run, saturation, told))
     found = replace(

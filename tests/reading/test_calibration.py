@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 
 from simulator.physics.device_time import device_time
+from simulator.pipeline.checkpoints import write_of
+from simulator.pipeline.loads import alone
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
 from simulator.pipeline.stages.waiting import StragglerWait
+from simulator.pipeline.topology import Location, build
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.tables import table_keys
@@ -52,6 +55,18 @@ def store(scenario: Scenario) -> float:
     return 1.0 / scenario.cluster.trainers.storage.read_rate
 
 
+def client(scenario: Scenario) -> float:
+    """Time that the client of an object store adds to a request; its rate grows alike.
+
+    65 ms and 100 MB/s of an unknown client: their product does not depend on its speed.
+    """
+    found = scenario.job.client
+    assert found is not None
+    assert found.stream_rate is not None
+    assert found.request_time * found.stream_rate == pytest.approx(65e-3 * 100e6)
+    return found.request_time
+
+
 def card(scenario: Scenario) -> float:
     """Time of a byte over the network card."""
     network = scenario.cluster.trainers.host.network
@@ -68,14 +83,24 @@ def lateness(scenario: Scenario) -> float:
     return float(wait.latency / time.total)
 
 
+def writing(scenario: Scenario) -> float:
+    """Time of writing a checkpoint, over that of its bytes at the rates of store and network."""
+    topology = build(scenario)
+    write = write_of(scenario, topology)
+    assert write.demand is not None
+    return float(write.stored / alone(topology, write.demand, Location(rank=0)))
+
+
 EFFECTS = {
     "compute": compute_only,
     "device_memory": memory_only,
     "cpu": amounts(Path.CORES),
     "storage": store,
+    "client": client,
     "network": card,
     "collective": amounts(Path.DEVICE_TO_DEVICE, Path.MACHINE_TO_MACHINE),
     "straggling": lateness,
+    "checkpoint": writing,
 }
 
 

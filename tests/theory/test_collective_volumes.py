@@ -23,10 +23,12 @@ from simulator.physics.communication import SentBytes, Traffic, traffic
 from simulator.physics.parameters import expert_products, layer_parameters
 from simulator.physics.training_step import gather_times, training_step
 from simulator.physics.transformer import kernels_of, transformer_step
+from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Scope
 
 checked = settings(max_examples=150, deadline=None, derandomize=True)
 
@@ -319,6 +321,23 @@ def test_one_machine_sends_nothing_over_its_network(network: Network) -> None:
         slow = replace(step, device=replace(step.device, network=1.0))
         totals = [float(training_step(one, kernels).total) for one in (step, slow)]
         assert totals[0] == totals[1], split
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(split=splits(1), network=st.sampled_from([LLAMA, SMALL, MIXTRAL]))
+def test_predictions_for_one_machine_keep_the_law(network: Network, split: Split) -> None:
+    """The network of a machine that trains alone carries the bytes of its store, no more."""
+    scenario = described(network, split)
+    found = predict(scenario, intervals=False)
+    store, step = scenario.cluster.trainers.storage, found.timing.step_time.mean
+    assert store.scope is not Scope.LOCAL
+    samples = scenario.job.train.batch_size * 2 * split.replicas
+    read = samples * scenario.job.dataset.bytes_per_sample
+    used = found.timing.usage["network"].mean
+    assert scenario.cluster.trainers.host.network is not None
+    carried = used * scenario.cluster.trainers.host.network.bandwidth * step
+    # Frames of the network and whole shards add a little, gradients would add gigabytes.
+    assert carried <= 2.0 * read + 1e6
 
 
 @checked

@@ -393,6 +393,7 @@ _KEYS: Final = {
     "hardware.storage": "store",
     "data.bytes_per_sample": "bytes",
     "input.workers": "readers",
+    "data.client": "client",
     "input.output_bytes_per_sample": "answers",
 }
 """Keys of the job that have another name in the service."""
@@ -426,6 +427,7 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
         store=inputs.store,
         size=inputs.bytes,
         readers=inputs.readers,
+        client=inputs.client,
         requests=file.load.requests or 1,
         answers=_written(file.load, inputs),
     )
@@ -452,6 +454,7 @@ class _Asked:
     store: str
     size: Bytes
     readers: int
+    client: str
     requests: int
     answers: Bytes
 
@@ -466,6 +469,7 @@ def _job(asked: _Asked, known: Catalogue) -> Scenario:
             "samples": asked.requests,
             "bytes_per_sample": f"{asked.size} B",
             "cache": "none",
+            "client": asked.client,
         },
         "input": {
             "workers": asked.readers,

@@ -88,6 +88,8 @@ class InputsSection(Section):
     """Size of the input of a request: a document, a picture."""
     readers: CountField = 16
     """Requests that each machine reads concurrently."""
+    client: TextField = "unknown"
+    """Library or mount that reads an object store, as in data.client of a job."""
     answers: ByteOrZeroField | None = None
     """Size of the answer written back to the store by the same readers; by default the text of its
     tokens, and 0 for a model that answers in one pass."""

@@ -15,6 +15,7 @@ FACTORS: Final = {
     "device_memory": "GPU memory traffic",
     "cpu": "CPU work per sample (decode, augment, collate)",
     "storage": "storage reads",
+    "client": "reads through the client of the object store",
     "network": "network transfers",
     "collective": "communication between GPUs and machines",
     "straggling": "waiting for the slowest GPU",
