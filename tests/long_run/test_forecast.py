@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from simulator.long_run import forecast
 from simulator.long_run.attempts import SimulatedRuns, simulate_runs
 from simulator.long_run.forecast import outlook, store_activity
 from simulator.predict import predict, rates_with_fewer
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import StoreActivity, uses
 from simulator.results.prediction import Cause, Outlook, Prediction
-from simulator.schema.long_run import Failures, Interruptions, LongRun, Restart
+from simulator.schema.long_run import Failures, Interruptions, LongRun, Restart, Saving
 
 DAY = 86400.0
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
@@ -175,3 +178,27 @@ def test_stops_load_checkpoints_and_repeat_reads(prediction: Prediction) -> None
     life = store_activity(run, {"useful work": 0.8, "lost work": 0.08}, 5.0)
     assert life.again == pytest.approx(1.1)
     assert life.checkpoints == pytest.approx(1.1 * run.work / run.saving.interval)
+
+
+@pytest.mark.parametrize(("blocking", "least"), [(0.0, 100.0), (60.0, 40.0), (99.0, 1.0)])
+def test_the_shortest_interval_covers_the_rest_of_a_write(blocking: float, least: float) -> None:
+    """A write of 100 s that blocks for 60 s leaves 40 s to the next one, while training goes on.
+
+    Failures every 10 s would have a shorter one.
+    """
+    run = LongRun(
+        work=1000.0,
+        machines=1,
+        saving=Saving(interval=math.inf, blocking=blocking, durable=100.0),
+        failures=Failures(per_machine=0.0, per_job=0.1, restart=RESTART, doubt=0.0),
+    )
+    tried: list[float] = []
+
+    def recorded(run: LongRun, **_: object) -> SimpleNamespace:
+        tried.append(run.saving.interval)
+        return SimpleNamespace(finish=np.array([run.saving.interval]))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forecast, "simulate_runs", recorded)
+        assert forecast._best_interval(run, 0.5, 1e9, 0) == pytest.approx(least)  # noqa: SLF001 - a private rule
+    assert min(tried) == pytest.approx(least)

@@ -14,6 +14,8 @@ from simulator.physics.device_memory import batch_in_bytes
 from simulator.physics.footprint import (
     MemoryFit,
     Verdict,
+    checkpoint_bytes,
+    checkpoint_shares,
     host_ram,
     memory_fit,
     page_cache_bytes,
@@ -430,3 +432,15 @@ def test_what_is_unlike_measured_runs_is_known_less_well() -> None:
     widths = [p.interval["gpu_memory_bytes.total"]["p90"] / p.memory.total for p in (like, own)]
     assert 1.0 < widths[0] < widths[1]
     assert 0.0 <= own.memory.probability <= 1.0
+
+
+def test_each_part_of_a_checkpoint_has_one_writer() -> None:
+    """Eight devices, tensor 2, no sharding: two of them write a half each, and the others nothing.
+
+    A machine of eight holds the whole replica, so it writes all of it.
+    """
+    keys = ("parallelism.tensor=2", "parallelism.sharding=none", "train.mixed_precision=true")
+    found = load_scenario("llama3-8b-fsdp", overrides=("hardware.count=1", *keys))
+    shares, whole = checkpoint_shares(found), checkpoint_bytes(found)
+    assert float(shares.device.value) == pytest.approx(float(whole) / 2.0)
+    assert float(shares.machine.value) == pytest.approx(float(whole))

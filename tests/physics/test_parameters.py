@@ -16,6 +16,7 @@ from simulator.physics.footprint import checkpoint_bytes
 from simulator.physics.kernels import product_times
 from simulator.physics.operators import model_utilization
 from simulator.physics.parameters import (
+    adapter_traffic,
     attention_products,
     kept_bytes,
     layer_parameters,
@@ -23,6 +24,7 @@ from simulator.physics.parameters import (
     learned_parameters,
     logits_bytes,
     padded_vocabulary,
+    whole_footprint,
     working_bytes,
 )
 from simulator.physics.training_step import TrainingStep, gather_times, layer_pass, training_step
@@ -426,3 +428,54 @@ def test_layers_that_are_not_recomputed_keep_everything() -> None:
         for one in (none, quarter, full)
     ]
     assert again[1] == pytest.approx(0.75 * again[0] + 0.25 * again[2])
+
+
+def test_an_unbalanced_router_doubles_what_experts_keep() -> None:
+    """Imbalance 2 adds as much as the routed part has: copies of tokens, and experts' insides.
+
+    Top 2 of experts of 14,336: three copies of a token of 4,096 and three insides, 2 bytes each,
+    for each of the two; nothing else of a layer changes.
+    """
+    moe = load_scenario(
+        "llama3-8b-fsdp",
+        overrides=(
+            *("model.name=mixtral-8x7b", "software.framework=megatron-bridge"),
+            *("software.attention_kernel=cudnn", "train.recompute=none"),
+        ),
+    )
+    d, figures = transformer_step(moe), moe.job.software.memory
+    uneven = replace(d, layout=replace(d.layout, imbalance=2.0))
+    added = kept_bytes(uneven, figures) - kept_bytes(d, figures)
+    routed = 2.0 * 3.0 * 2.0 * (d.shape.hidden + d.shape.expert_ffn)
+    tokens = d.layout.micro_batch * d.shape.sequence
+    assert float(added / tokens) == pytest.approx(routed)
+
+
+def test_traffic_of_one_adapter_by_hand() -> None:
+    """Forward 5 passes over the outputs; backward 2 over the outputs and 3 over the inputs.
+
+    An adapter scales its output (read, write) and adds it (two reads, a write); backward it scales
+    the gradient of its output and adds a gradient of its input.
+    """
+    scenario = job("train.trained=lora", "train.lora_targets=queries-values", "train.lora_rank=8")
+    d = transformer_step(scenario)
+    forward, backward = adapter_traffic(d)
+    tokens = float(d.layout.micro_batch * d.shape.sequence)
+    width, narrow = 4096, 1024  # queries, values of 8 of 32 heads
+    assert float(forward) == pytest.approx(tokens * 2.0 * 5.0 * (width + narrow))
+    assert float(backward) == pytest.approx(
+        tokens * 2.0 * (2.0 * (width + narrow) + 3.0 * 2 * width)
+    )
+
+
+def test_half_of_the_layers_recomputed_keep_half_of_the_difference() -> None:
+    """BERT on a whole device: recompute_share moves between both ends."""
+    kept = {}
+    for share, recompute in ((1.0, "none"), (1.0, "full"), (0.5, "full")):
+        keys = (f"train.recompute={recompute}", f"train.recompute_share={share}")
+        scenario = load_scenario("llama3-8b-fsdp", overrides=("model.name=bert-large", *keys))
+        assert scenario.job.model is not None
+        kept[share, recompute] = float(whole_footprint(scenario.job.model, scenario.job.train).kept)
+    middle = (kept[1.0, "none"] + kept[1.0, "full"]) / 2.0
+    assert kept[0.5, "full"] == pytest.approx(middle)
+    assert kept[1.0, "full"] < kept[1.0, "none"]

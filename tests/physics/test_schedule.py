@@ -124,3 +124,18 @@ def test_timelines_hold_every_slot_and_every_wait(schedule: Schedule) -> None:
         assert done == list(order(schedule, 3, 2, 6, device))
     put_off = sum(stretch.put_off for lane in lanes for stretch in lane)
     assert put_off == (36 if schedule is Schedule.ZERO_BUBBLE else 0)
+
+
+@pytest.mark.parametrize(("devices", "chunks"), [(4, 2), (4, 3), (2, 2), (8, 2)])
+def test_interleaved_devices_hold_what_they_warm_up_with(devices: int, chunks: int) -> None:
+    """2 (p - i - 1) + (v - 1) p forward passes before the first backward, and one more in flight.
+
+    Narayanan et al. 2021, section 2.2.2; at most all there are.
+    """
+    micro_batches = 4 * devices
+    run = simulate(ONE, even(devices, chunks), micro_batches)
+    expected = [
+        min(2 * (devices - device - 1) + (chunks - 1) * devices + 1, chunks * micro_batches)
+        for device in range(devices)
+    ]
+    assert list(run.in_flight) == expected

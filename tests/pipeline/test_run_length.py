@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.pipeline.run_length import lengths, samples_of_an_epoch
+from simulator.pipeline.run_length import lengths, samples_of_an_epoch, worker_start
 from simulator.reading.scenario import load_scenario
 
 
@@ -16,3 +16,12 @@ def test_the_last_batch_of_an_epoch_is_what_is_left() -> None:
     assert (scenario.ranks, found.batches) == (8, 3)
     assert found.last_share == pytest.approx(0.5)
     assert float(samples_of_an_epoch(scenario)) == pytest.approx(1000.0)
+
+
+def test_workers_of_a_rank_start_one_after_another() -> None:
+    """Four workers of 40 ms take 160 ms; a rank without workers starts none."""
+    keys = ("input.worker_start=40 ms", "input.workers=4")
+    scenario = load_scenario("resnet50-imagenet-p4d", overrides=keys)
+    assert worker_start(scenario) == pytest.approx(0.160)
+    alone = load_scenario("resnet50-imagenet-p4d", overrides=(keys[0], "input.workers=0"))
+    assert worker_start(alone) == 0.0

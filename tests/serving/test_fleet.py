@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.schema.serving import Autoscaling, Routing
-from simulator.serving.fleet import run
+from simulator.serving.fleet import Autoscaler, run
 from simulator.serving.load import Requests
 from simulator.serving.run import half_width
 from tests.serving.test_queues import SERVICE, STEP, agrees, erlang_wait, geometric
@@ -134,3 +134,13 @@ def test_replicas_come_in_whole_machines() -> None:
     counts = run(made, requests)
     assert len(made.replicas) == 8
     assert 4.0 < counts.provided / counts.end < 8.0
+
+
+@pytest.mark.parametrize(("clock", "paid"), [(40.0, 50.0), (75.0, 75.0)])
+def test_a_stopped_replica_is_paid_until_its_last_request(clock: float, paid: float) -> None:
+    """The decision at 50 s ends an idle one; work until 75 s is paid, and 100 s without a stop."""
+    rules = Autoscaling(target=2.0, least=1, most=4, interval=5.0, delay=20.0, hold=60.0)
+    scaler = Autoscaler(rules, [], lambda: None)  # type: ignore[arg-type, return-value] # starts none
+    scaler.started, scaler.stopped = [0.0, 0.0], {0: 50.0}
+    assert scaler.provided(0, clock, 100.0) == paid
+    assert scaler.provided(1, clock, 100.0) == 100.0
