@@ -14,9 +14,11 @@ from simulator import units
 from simulator.memo import cached
 from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
+from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import (
     Access,
     CachePolicy,
+    CpuWork,
     Dataset,
     InputPipeline,
     Layout,
@@ -26,6 +28,7 @@ from simulator.schema.data_loading import (
 )
 from simulator.schema.models import Model
 from simulator.schema.provenance import Assumption, Part, Source
+from simulator.schema.transformers import Transformer
 from simulator.units import BYTE, Bytes, show
 
 _MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
@@ -263,6 +266,7 @@ def pipeline_of(
     applied = {default.field: default.value for default in _applied(stated, data, model)}
     defaults_of: dict[str, Any] = {
         "pin_memory": pins,
+        "cpu_work": _cpu_work(model),
         "overlap_copies": pins and stated.loader is not LoaderKind.PYTORCH,
         "transport": transport,
         "output_bytes_per_sample": _output_bytes(stated, data, model)[0],
@@ -270,6 +274,11 @@ def pipeline_of(
     }
     left_out = {key: value for key, value in defaults_of.items() if not stated.states(key)}
     return replace(stated, in_step=_in_step(stated, data), coremark_per_vcpu=mark, **left_out)
+
+
+def _cpu_work(model: Model | None) -> CpuWork:
+    images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
+    return CpuWork.IMAGES if images else CpuWork.GENERAL
 
 
 def _pins(stated: InputPipeline, gpu: Gpu | None) -> bool:
