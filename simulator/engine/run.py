@@ -354,7 +354,9 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     written, saving = _checkpoints(inputs, merged, warm, extras.once + training)
     per_step = 0.0
     if saving is not None:
-        pause = saving.pause((extras.once + training) / written)
+        # The steps between two checkpoints, without the start of an epoch.
+        steady = sum(mean_step(warm, 0.0)[0].values()) * lengths.total_steps
+        pause = saving.pause(min(training, steady) / written)
         per_step = written * pause / lengths.total_steps
     lines, hidden = mean_step(warm, per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:

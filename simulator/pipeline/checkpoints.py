@@ -47,7 +47,9 @@ class CheckpointTimes:
 
     Training waits for `blocking`; the checkpoint is in the store after `durable`, and a restart
     loads it in `load`. `dragged` is the training time lost because an asynchronous write slows down
-    sample reads; `near` is a copy in host RAM or on local drives, if any.
+    sample reads; `near` is a copy in host RAM or on local drives, if any. `shared` are the units
+    that a write in the background shares with training: the time that it needs of each [s], and
+    the utilization by training.
     """
 
     blocking: Seconds
@@ -55,13 +57,16 @@ class CheckpointTimes:
     load: Seconds
     dragged: Seconds = 0.0
     near: Near | None = None
+    shared: tuple[tuple[Seconds, float], ...] = ()
 
     def pause(self, interval: Seconds) -> Seconds:
         """Return the training time lost for one checkpoint in each `interval` of training [s].
 
         A store takes one checkpoint at a time: the next one waits until the last one is written.
+        No unit does more than all it can.
         """
-        return max(self.blocking + self.dragged, self.durable - interval)
+        full = [busy + used * interval - interval for busy, used in self.shared]
+        return max(self.blocking + self.dragged, self.durable - interval, *full)
 
 
 def checkpoint_stages(scenario: Scenario) -> tuple[StageDemands, ...]:
@@ -157,8 +162,10 @@ def checkpoint_times(
     near = _near(scenario, float(write.snapshot))
     behind = usage is not None and in_background(scenario) and write.demand is not None
     slower, dragged = _ALONE
+    shared: tuple[tuple[Seconds, float], ...] = ()
     if behind and usage is not None and write.demand is not None:
         slower, dragged = _meeting(topology, write.demand, usage)
+        shared = _needed(topology, write.demand, usage)
     stored = float(write.stored)
     blocking = float(blocking_time(scenario, topology))
     durable = float(write.snapshot) + stored * slower if given.durable is None else given.durable
@@ -170,6 +177,7 @@ def checkpoint_times(
         load=_loaded(scenario, topology) if given.load is None else given.load,
         dragged=stored * slower * dragged,
         near=near if near is None else replace(near, durable=max(blocking, near.durable)),
+        shared=tuple((min(busy, max(blocking, durable)), used) for busy, used in shared),
     )
 
 
@@ -237,6 +245,18 @@ def _meeting(topology: Topology, write: Demand, usage: Mapping[str, float]) -> _
         found.append(_shared(wanted, used))
     slower, dragged = zip(*found, strict=True)
     return max(slower), max(dragged)
+
+
+def _needed(
+    topology: Topology, write: Demand, usage: Mapping[str, float]
+) -> tuple[tuple[Seconds, float], ...]:
+    """Return the time that a write needs of each unit [s], with the utilization by training."""
+    route = topology.way(write, Location(rank=0))
+    units = [(topology.units[name], use) for name, use in route]
+    return tuple(
+        (float(write.amount * use / unit.capacity), min(1.0, usage.get(str(unit.resource), 0.0)))
+        for unit, use in units
+    )
 
 
 def _shared(wanted: float, used: float) -> _Meeting:

@@ -14,9 +14,11 @@ from simulator import units
 from simulator.memo import cached
 from simulator.records import dataclass
 from simulator.schema.accelerators import Gpu
+from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import (
     Access,
     CachePolicy,
+    CpuWork,
     Dataset,
     InputPipeline,
     Layout,
@@ -26,6 +28,7 @@ from simulator.schema.data_loading import (
 )
 from simulator.schema.models import Model
 from simulator.schema.provenance import Assumption, Part, Source
+from simulator.schema.transformers import Transformer
 from simulator.units import BYTE, Bytes, show
 
 _MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
@@ -204,12 +207,12 @@ CHECKPOINT_PROCESS_RATE: Final = Default(
 CHECKPOINT_STREAM_RATE: Final = Default(
     key="train.checkpoint_process_rate",
     what="fastest that one process writes its part of a checkpoint to an object store",
-    text="0.1 GB/s",
+    text="0.18 GB/s",
     unit=units.BYTE_PER_SECOND,
     bears_on=Part.CHECKPOINT,
     source=Source(
-        reference="the median of eight published writers: fsspec 0.018 (GCS) and 0.095 (S3), "
-        "Dataflux 0.09, multi-storage-client 0.078, minio-py 0.1 and 0.43, s3torchconnector 0.93, "
+        reference="the median of eight published writers: fsspec 0.066 (GCS) and 0.095 (S3), "
+        "Dataflux 0.32, multi-storage-client 0.078, minio-py 0.1 and 0.43, s3torchconnector 0.93, "
         "s3dlio 1.0 (GoogleCloudPlatform/gcs-connector-for-pytorch@269884eb, NVIDIA "
         "multi-storage-client documentation of 2026-07-02, mlcommons/storage of 2026-03-18)",
         date="2026-11-27",
@@ -263,6 +266,7 @@ def pipeline_of(
     applied = {default.field: default.value for default in _applied(stated, data, model)}
     defaults_of: dict[str, Any] = {
         "pin_memory": pins,
+        "cpu_work": _cpu_work(model),
         "overlap_copies": pins and stated.loader is not LoaderKind.PYTORCH,
         "transport": transport,
         "output_bytes_per_sample": _output_bytes(stated, data, model)[0],
@@ -270,6 +274,11 @@ def pipeline_of(
     }
     left_out = {key: value for key, value in defaults_of.items() if not stated.states(key)}
     return replace(stated, in_step=_in_step(stated, data), coremark_per_vcpu=mark, **left_out)
+
+
+def _cpu_work(model: Model | None) -> CpuWork:
+    images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
+    return CpuWork.IMAGES if images else CpuWork.GENERAL
 
 
 def _pins(stated: InputPipeline, gpu: Gpu | None) -> bool:

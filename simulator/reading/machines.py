@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
 from simulator.memo import cached
 from simulator.pipeline.topology import drives_used
 from simulator.reading import defaults
+from simulator.reading.document import check, read_document
+from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.records import dataclass
 from simulator.results.cost import uses
 from simulator.schema.accelerators import Gpu
-from simulator.schema.data_loading import CachePolicy, Dataset, LoaderKind, Placement, Remote
+from simulator.schema.data_loading import (
+    CachePolicy,
+    CpuWork,
+    Dataset,
+    LoaderKind,
+    Placement,
+    Remote,
+)
+from simulator.schema.fields import Choice, Citation, FractionField, NumberOrZeroField
 from simulator.schema.machines import (
     Cluster,
     CpuPool,
@@ -126,7 +138,61 @@ def _cpu(stated: Hardware, cpu: CpuPool) -> CpuPool:
         coremark=None if cpu.coremark is None else cpu.coremark * more,
         smt_worth=cpu.smt_worth if stated.smt_worth is None else stated.smt_worth,
         contention=cpu.contention if stated.contention is None else stated.contention,
+        assumed=_still_assumed(cpu, stated.smt_worth, stated.contention),
     )
+
+
+def _still_assumed(
+    cpu: CpuPool, smt_worth: float | None, contention: float | None
+) -> frozenset[str]:
+    """Return which figures of a kind of work a file does not state."""
+    given = {"smt_worth": smt_worth, "contention": contention}
+    return cpu.assumed - {key for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuWorkTable(Citation):
+    """Figures of processors that depend on the kind of work."""
+
+    kind: Annotated[CpuWork, Choice(CpuWork)]
+    """The kind."""
+    smt_worth: FractionField
+    """Extra speed of a busy core with a second hardware thread, as a fraction of a core."""
+    contention: NumberOrZeroField
+    """Extra time of work with all cores busy over that with one, as a fraction."""
+    log_sd: NumberOrZeroField
+    """Standard deviation of the logarithm of the speed of all threads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuWorkFile:
+    """Contents of ``cpu_work.toml``."""
+
+    work: list[CpuWorkTable]
+    """By kind of work."""
+
+
+@cache
+def _cpu_works() -> Mapping[CpuWork, CpuWorkTable]:
+    tables = check(CpuWorkFile, read_document(DATA / "cpu_work.toml")).work
+    return {table.kind: table for table in tables}
+
+
+@cached()
+def for_work(cluster: Cluster, kind: CpuWork) -> Cluster:
+    """Return the machines with the figures of a kind of work, where their own were not measured."""
+    table = _cpu_works()[kind]
+    return replace(cluster, groups=tuple(_group_for_work(one, table) for one in cluster.groups))
+
+
+def _group_for_work(group: Group, table: CpuWorkTable) -> Group:
+    host = group.host
+    if not host.cpu.assumed:
+        return group
+    figures: dict[str, Any] = {key: getattr(table, key) for key in host.cpu.assumed}
+    cpu = replace(host.cpu, assumed_log_sd=table.log_sd, **figures)
+    sources = {**host.sources, **{f"cpu.{key}": table.cited for key in figures}}
+    return replace(group, host=replace(host, cpu=cpu, sources=sources))
 
 
 def _host_link(stated: Hardware, machine: Host) -> Link | None:
@@ -298,6 +364,7 @@ def _changed(remote: Remote, helper: Host, trainer: Host) -> Host:
         else remote.speed * _reference(trainer) * cpu.threads,
         smt_worth=cpu.smt_worth if remote.smt_worth is None else remote.smt_worth,
         contention=cpu.contention if remote.contention is None else remote.contention,
+        assumed=_still_assumed(cpu, remote.smt_worth, remote.contention),
     )
     keys = {"cpu.coremark": "speed", "cpu.smt_worth": "smt_worth", "cpu.contention": "contention"}
     return replace(helper, cpu=changed, sources={**helper.sources, **remote.stated(**keys)})

@@ -20,6 +20,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.machines import (
     client_of,
     cluster_of,
+    for_work,
     group_notes,
     group_of,
     reference_of,
@@ -169,18 +170,20 @@ def resolve(file: UnresolvedScenario, default_name: str) -> Scenario:
     model = model_of(file.model, software, file.library_model)
     calibration = calibration_of(file.calibration)
     trainers = group_of(file.hardware, file.host, file.storage, file.mode, file.gpus, gpu)
+    job = _job(file, model)
+    cluster = cluster_of(
+        trainers,
+        file.data.placement,
+        cache_drives(file.hardware, file.host, file.cache),
+        file.remote,
+        file.helper,
+        file.helper_storage,
+    )
     scenario = Scenario(
         name=file.name or default_name,
         title=file.title,
-        cluster=cluster_of(
-            trainers,
-            file.data.placement,
-            cache_drives(file.hardware, file.host, file.cache),
-            file.remote,
-            file.helper,
-            file.helper_storage,
-        ),
-        jobs=(_job(file, model),),
+        cluster=for_work(cluster, job.input.cpu_work),
+        jobs=(job,),
         assume_spread=not (file.data.states("size_spread") or file.input.states("cost_spread")),
         cost=file.cost,
         calibration=calibration,

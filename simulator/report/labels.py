@@ -129,8 +129,8 @@ _GRADES: Final = {
     Grade.DATASHEET: "data sheet, derated",
     Grade.ASSUMED: "default",
     Grade.PEERS: "cards over PCIe; state hardware.peer_link",
-    Grade.CROWDED: "contention between cores",
-    Grade.CROWDED_SMALL: "contention between cores",
+    Grade.CROWDED: "hyper-threads and busy cores of other machines: run plan probe",
+    Grade.CROWDED_SMALL: "hyper-threads and busy cores of other machines: run plan probe",
 }
 
 

@@ -166,6 +166,21 @@ class Preparation(StrEnum):
     BEFOREHAND = "beforehand"
 
 
+class CpuWork(StrEnum):
+    """Kind of the CPU work on samples.
+
+    It decides what a second hardware thread adds to a core, and how much busy cores slow each
+    other, on machines where neither was measured.
+    """
+
+    IMAGES = "images"
+    COMPRESSION = "compression"
+    VIDEO = "video"
+    AUDIO = "audio"
+    COPY = "copy"
+    GENERAL = "general"
+
+
 class CostBasis(StrEnum):
     """Conditions under which a stated CPU time was measured.
 
@@ -340,6 +355,10 @@ class InputPipeline(Section):
     """Variation of the CPU time of samples; default and constant as with size_spread."""
     cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
     """Conditions of the measured CPU times: an idle core, or a vCPU of a busy machine."""
+    cpu_work: Annotated[CpuWork, Choice(CpuWork)] = field(default=CpuWork.GENERAL, metadata=DEPENDS)
+    """Kind of the CPU work: decoding images, compression, video, audio, copying memory, or general;
+    images by default for a model of images. It decides what hyper-threads add and how busy cores
+    slow each other, unless measured (plan probe)."""
     measured_on: TextField | None = None
     """Profile of the machine the CPU times were measured on; this machine by default."""
     where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU

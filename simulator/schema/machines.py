@@ -181,7 +181,9 @@ class CpuPool:
     thread, as a fraction of a core; `contention` is the extra time of work with all cores busy over
     that with one, as a fraction. `coremark` is the CoreMark of the whole machine, which compares
     the speed of vCPUs. `taken` is the number of hardware threads that other programs keep busy all
-    the time. `vector` are the arithmetic rates of a core, if known.
+    the time. `vector` are the arithmetic rates of a core, if known. `assumed` holds which of
+    `smt_worth` and `contention` are those of a kind of work on other machines, and `assumed_log_sd`
+    the log deviation of the speed of all threads from that.
     """
 
     cores: float
@@ -195,6 +197,8 @@ class CpuPool:
     power: Watts | None = None
     taken: Real = 0.0
     vector: VectorUnits | None = None
+    assumed: frozenset[str] = frozenset()
+    assumed_log_sd: float = 0.0
 
     @property
     def free(self) -> Real:

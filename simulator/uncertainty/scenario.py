@@ -109,8 +109,12 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
-    share = _share_of(grade, scenario)
-    deviation = math.hypot(share * table.log_sd, wide)
+    # The writer of a checkpoint does nothing else.
+    share = 1.0 if rate is Rate.CHECKPOINT else _share_of(grade, scenario)
+    log_sd = table.log_sd
+    if grade in {Grade.CROWDED, Grade.CROWDED_SMALL}:
+        log_sd = max(log_sd, scenario.cluster.trainers.host.cpu.assumed_log_sd)
+    deviation = math.hypot(share * log_sd, wide)
     # A client that is slow to answer is slow to deliver.
     slow = {f"{rate}, {Grade.UNKNOWN_STREAM}": 1.0} if grade is Grade.UNKNOWN_REQUEST else {}
     return UncertaintyComponent(

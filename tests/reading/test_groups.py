@@ -290,3 +290,32 @@ def test_modes_need_no_more_than_they_use(tmp_path: Path) -> None:
     assert loaded("prepare").job.model is None
     with pytest.raises(InputError, match="model: is missing"):
         loaded("infer")
+
+
+@pytest.mark.parametrize(
+    ("kind", "smt_worth", "contention"),
+    [("images", 0.014, 0.53), ("general", 0.35, 0.01), ("video", 0.22, 0.24)],
+)
+def test_hyper_threads_and_busy_cores_follow_the_kind_of_work(
+    kind: str, smt_worth: float, contention: float
+) -> None:
+    """Where neither was measured: two threads a core of 48, all busy, by the kind's figures."""
+    pool = load(f"input.cpu_work={kind}").cluster.trainers.host.cpu
+    assert (pool.smt_worth, pool.contention) == (smt_worth, contention)
+    full = (pool.cores + smt_worth * (pool.threads - pool.cores)) / (
+        1.0 + contention * (pool.cores - 1.0) / pool.cores
+    )
+    assert pool.capacity == pytest.approx(full)
+    stated = load(f"input.cpu_work={kind}", "hardware.smt_worth=0.2", "hardware.contention=0.1")
+    measured = stated.cluster.trainers.host.cpu
+    assert (measured.smt_worth, measured.contention) == (0.2, 0.1)
+    assert measured.assumed == frozenset()
+    assert measured.assumed_log_sd == 0.0
+
+
+def test_unknown_work_is_less_certain_than_that_of_a_model_of_images() -> None:
+    """A model of images decodes images; what else the CPUs do is not known."""
+    images = load("model.name=resnet50").cluster.trainers.host.cpu
+    unknown = load("input.cpu_work=general").cluster.trainers.host.cpu
+    assert images.contention == 0.53
+    assert 0.0 < images.assumed_log_sd < unknown.assumed_log_sd

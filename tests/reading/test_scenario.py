@@ -234,7 +234,9 @@ def test_what_if_changes_replace_single_values() -> None:
     assert group.gpus_per_host == 4
     assert group.host.gpu_count == plain.host.gpu_count
     assert group.host.ram == 64 * 2.0**30
-    assert group.host.cpu == replace(plain.host.cpu, smt_worth=0.25, contention=0.1)
+    stated = {"smt_worth": 0.25, "contention": 0.1}
+    known = {"assumed": frozenset(), "assumed_log_sd": 0.0}
+    assert group.host.cpu == replace(plain.host.cpu, **stated, **known)
     assert group.host.memory_bandwidth == 9e10
     assert group.host.host_link is not None
     assert group.host.host_link.rate == 6.3e10

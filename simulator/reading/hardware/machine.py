@@ -356,6 +356,9 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
         smt_worth=defaults.smt_worth if table.smt_worth is None else table.smt_worth,
         contention=defaults.contention if table.contention is None else table.contention,
         coremark=table.coremark,
+        assumed=frozenset(
+            key for key in ("smt_worth", "contention") if getattr(table, key) is None
+        ),
         base_clock=None if socket is None else socket.base_clock,
         model="" if socket is None else socket.name,
         power=power,

@@ -324,8 +324,8 @@ def _vcpus(prediction: Prediction) -> str:
     reasons = ", ".join(_slower(prediction.scenario))
     why = f" ({reasons})" if reasons else ""
     return (
-        f"{each}: a sample's {show(idle, SECOND, 2)} of CPU time are {busy} of a vCPU while all "
-        f"are busy{why}"
+        f"{each}: a sample's {show(idle, SECOND, 2)} on an idle core (input.cost_basis) are "
+        f"{busy} of a vCPU while all are busy{why}"
     )
 
 

@@ -265,8 +265,8 @@ def verdict(prediction: ServicePrediction) -> str:
     if prediction.answered is None:
         drift = significant(saturation.drift or 0.0, digits)
         return (
-            f"Overloaded: capacity {capacity}; the queue grows by {drift} requests/s and latencies "
-            "are unbounded."
+            f"Overloaded: capacity {capacity}{within_slo(saturation)}; the queue grows by {drift} "
+            "requests/s and latencies are unbounded."
         )
     room = ""
     if saturation.headroom is not None:
