@@ -19,6 +19,8 @@ from simulator.cli.output import answer, check_writable, complain, emit, write_f
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from simulator.probe.profile import Known
     from simulator.probe.run import Probed, Wanted
     from simulator.probe.store import StoreProbe
@@ -129,7 +131,10 @@ def probe(  # noqa: PLR0913 - one parameter an option
         if loader is not None:
             probe_loader(loader, output, seconds, as_json=as_json)
         elif store is not None:
-            _probe_store(store, client, threads, seconds, output, as_json=as_json)
+            from simulator.reading.hardware.catalogue import Catalogue
+
+            mounts = _mounts(Catalogue.default(profiles))
+            _probe_store(store, client, threads, seconds, output, mounts, as_json=as_json)
         return
     from simulator.probe.profile import profiles as make
     from simulator.probe.profile import slug
@@ -286,12 +291,13 @@ def probe_loader(spec: str, output: Path | None, seconds: float, *, as_json: boo
     _show(found, output, as_json=as_json)
 
 
-def _probe_store(  # noqa: PLR0913 - one parameter an option
+def _probe_store(  # noqa: PLR0913, PLR0917 - one parameter an option
     store: str,
     client: str | None,
     threads: int,
     seconds: float,
     output: Path | None,
+    mounts: Mapping[str, str],
     *,
     as_json: bool,
 ) -> None:
@@ -300,9 +306,19 @@ def _probe_store(  # noqa: PLR0913 - one parameter an option
 
     if output is not None:
         check_writable(output, "--output")
-    found = probe_store(store, client, threads, seconds, lambda text: complain(f"measuring {text}"))
+    found = probe_store(
+        store, client, threads, seconds, lambda text: complain(f"measuring {text}"), mounts
+    )
     complain(*(f"note: {note}" for note in found.notes))
     _show(found, output, as_json=as_json)
+
+
+def _mounts(catalogue: Catalogue) -> dict[str, str]:
+    """Return the clients that mount buckets, by the name of their file system."""
+    from simulator.schema.machines import short_name
+
+    clients = [catalogue.client(name) for name in catalogue.names("client")]
+    return {mount: short_name(client.name) for client in clients for mount in client.mounts}
 
 
 def _show(found: WorkloadProfile | StoreProbe, output: Path | None, *, as_json: bool) -> None:

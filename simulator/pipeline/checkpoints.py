@@ -161,7 +161,8 @@ def checkpoint_times(
     write = write_of(scenario, topology)
     near = _near(scenario, float(write.snapshot))
     behind = usage is not None and in_background(scenario) and write.demand is not None
-    slower, dragged, shared = *_ALONE, ()
+    slower, dragged = _ALONE
+    shared: tuple[tuple[Seconds, float], ...] = ()
     if behind and usage is not None and write.demand is not None:
         slower, dragged = _meeting(topology, write.demand, usage)
         shared = _needed(topology, write.demand, usage)

@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -41,16 +41,8 @@ LEAST_SHARE: Final = 0.2
 """Share of a read beyond its first byte from which on it shows the rate of a reader."""
 LEAST_WORK: Final = 0.05
 """Share of the CPU time beyond that of requests from which on it shows the work of a byte."""
-MOUNTS: Final = {
-    "mountpoint-s3": "mountpoint",
-    "goofys": "goofys",
-    "geesefs": "goofys",
-    "gcsfuse": "gcsfuse",
-    "s3fs": "s3fs-fuse",
-    "blobfuse2": "blobfuse2",
-}
-"""Clients by the name of a mounted file system."""
 _MOUNT_TABLE: Final = Path("/proc/mounts")
+NO_MOUNTS: Final[Mapping[str, str]] = {}
 
 
 class Item(NamedTuple):
@@ -131,7 +123,9 @@ class StoreProbe:
         return "\n".join([*sections, *(["", "[data]", *data] if data else []), ""])
 
 
-def open_store(store: str, client: str | None = None) -> Opened:
+def open_store(
+    store: str, client: str | None = None, mounts: Mapping[str, str] = NO_MOUNTS
+) -> Opened:
     """Open a folder, an http(s) URL, or a bucket such as s3://bucket/prefix.
 
     Parameters
@@ -140,6 +134,8 @@ def open_store(store: str, client: str | None = None) -> Opened:
         Folder or URL.
     client : str, optional
         Library to read a bucket with: boto3 or fsspec; boto3 for s3, else fsspec by default.
+    mounts : mapping of str to str
+        Clients that mount buckets, by the name of their file system.
 
     Raises
     ------
@@ -150,7 +146,7 @@ def open_store(store: str, client: str | None = None) -> Opened:
     if scheme in {"http", "https"}:
         opened = _over_http(store)
     elif "://" not in store:
-        opened = _in_folder(Path(store))
+        opened = _in_folder(Path(store), mounts)
     elif (client or ("boto3" if scheme == "s3" else "fsspec")) == "boto3":
         opened = _through_boto3(store)
     else:
@@ -167,14 +163,19 @@ def open_store(store: str, client: str | None = None) -> Opened:
     )
 
 
-def probe_store(
-    store: str, client: str | None, threads: int, seconds: Seconds, say: Say
+def probe_store(  # noqa: PLR0913, PLR0917 - where, how and how long
+    store: str,
+    client: str | None,
+    threads: int,
+    seconds: Seconds,
+    say: Say,
+    mounts: Mapping[str, str] = NO_MOUNTS,
 ) -> StoreProbe:
     """Measure the reads of a store through a client.
 
     Parameters
     ----------
-    store, client : str
+    store, client, mounts
         As for `open_store`.
     threads : int
         Most threads that read at a time.
@@ -188,7 +189,7 @@ def probe_store(
     InputError
         If the store cannot be opened, or a read fails.
     """
-    opened = open_store(store, client)
+    opened = open_store(store, client, mounts)
     steps = sorted({*(2**k for k in range(1, threads.bit_length())), threads} - {1})
     part = seconds / (2.0 + len(steps))
     # Objects whose first byte was read may be cached: others are read whole.
@@ -303,13 +304,13 @@ def _cpu(
     return request, sum(size for size, _ in wholes) / bytes_work
 
 
-def _in_folder(folder: Path) -> Opened:
+def _in_folder(folder: Path, mounts: Mapping[str, str]) -> Opened:
     """Open a folder: a local one, one over the network, or a mounted bucket."""
     if not folder.is_dir():
         raise _problem(
             str(folder), "is not a folder or a URL", "such as /data or s3://bucket/train"
         )
-    client = _mounted(folder)
+    client = _mounted(folder, mounts)
 
     def first(item: Item) -> bytes:
         with Path(item.name).open("rb", buffering=0) as file:
@@ -340,7 +341,7 @@ def _files(folder: Path) -> Iterator[Item]:
             yield Item(str(path), float(path.stat().st_size))
 
 
-def _mounted(folder: Path) -> str:
+def _mounted(folder: Path, mounts: Mapping[str, str]) -> str:
     """Return the client of the mount that holds a folder; empty if none is known."""
     if not _MOUNT_TABLE.is_file():
         return ""
@@ -352,7 +353,7 @@ def _mounted(folder: Path) -> str:
     device, _, kind, *_ = max(above, key=lambda line: len(line[1]))
     if "fuse" not in kind:
         return ""
-    return next((client for name, client in MOUNTS.items() if name in f"{device} {kind}"), "")
+    return next((client for name, client in mounts.items() if name in f"{device} {kind}"), "")
 
 
 class _Links(HTMLParser):

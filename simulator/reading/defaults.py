@@ -207,12 +207,12 @@ CHECKPOINT_PROCESS_RATE: Final = Default(
 CHECKPOINT_STREAM_RATE: Final = Default(
     key="train.checkpoint_process_rate",
     what="fastest that one process writes its part of a checkpoint to an object store",
-    text="0.1 GB/s",
+    text="0.18 GB/s",
     unit=units.BYTE_PER_SECOND,
     bears_on=Part.CHECKPOINT,
     source=Source(
-        reference="the median of eight published writers: fsspec 0.018 (GCS) and 0.095 (S3), "
-        "Dataflux 0.09, multi-storage-client 0.078, minio-py 0.1 and 0.43, s3torchconnector 0.93, "
+        reference="the median of eight published writers: fsspec 0.066 (GCS) and 0.095 (S3), "
+        "Dataflux 0.32, multi-storage-client 0.078, minio-py 0.1 and 0.43, s3torchconnector 0.93, "
         "s3dlio 1.0 (GoogleCloudPlatform/gcs-connector-for-pytorch@269884eb, NVIDIA "
         "multi-storage-client documentation of 2026-07-02, mlcommons/storage of 2026-03-18)",
         date="2026-11-27",

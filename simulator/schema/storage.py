@@ -298,6 +298,8 @@ class StoreClient(Profile):
     """Whether the readers of a process share one core, as with Python's interpreter lock."""
     stores: tuple[TextField, ...] = ()
     """Stores that it reads, such as s3; all object stores if empty."""
+    mounts: tuple[TextField, ...] = ()
+    """Names of its file system in the system's table of mounts, if it mounts a bucket."""
 
     @property
     def is_known(self) -> bool:

@@ -220,7 +220,7 @@ class Train(Section):
     checkpoint_process_rate: ByteRateField = field(default=math.inf, metadata=DEPENDS)
     """Highest rate at which one process writes its part of a checkpoint; by default 0.6 GB/s, that
     of torch.save (a writer that copies tensors straight to files reaches 1.4), and to an object
-    store 0.1 GB/s, the median of published writers."""
+    store 0.18 GB/s, the median of published writers."""
     start_up: TimeOrZeroField = 0.0
     """Billed time from the start of the job to its first step."""
     shut_down: TimeOrZeroField = 0.0

@@ -109,7 +109,9 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
-    share, log_sd = _share_of(grade, scenario), table.log_sd
+    # The writer of a checkpoint does nothing else.
+    share = 1.0 if rate is Rate.CHECKPOINT else _share_of(grade, scenario)
+    log_sd = table.log_sd
     if grade in {Grade.CROWDED, Grade.CROWDED_SMALL}:
         log_sd = max(log_sd, scenario.cluster.trainers.host.cpu.assumed_log_sd)
     deviation = math.hypot(share * log_sd, wide)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.stages import sampled
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
+from simulator.long_run import attempts
 from simulator.long_run.attempts import GAPS_AT_ONCE as GAPS
 from simulator.long_run.attempts import goes_on, kept_work, simulate_runs
 from simulator.results.prediction import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
@@ -531,3 +532,81 @@ def test_every_move_between_spot_and_demand_takes_a_restart() -> None:
     assert found.finish == pytest.approx(30 * DAY / 0.9, abs=5 * HOUR)
     there, back = found.interruptions[Cause.CAPACITY], found.interruptions[Cause.MOVED]
     assert np.abs(there - back).max() <= 1.0
+
+
+@pytest.mark.parametrize("spares", [None, Spares(count=4, repair=60.0)])
+def test_a_run_of_very_many_failures_goes_on_at_its_pace(
+    spares: Spares | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenth of the failures one by one gives the ends and shares of all within 2%."""
+    run = failing(mean=600.0, write=5.0, restart=40.0, work=3e5)
+    assert run.failures is not None
+    run = replace(run, failures=replace(run.failures, spares=spares))
+    whole = simulate_runs(run, draws=50, seed=3)
+    monkeypatch.setattr(attempts, "MAX_ROUNDS", 100)
+    monkeypatch.setattr(attempts, "MAX_DRAWN", 1)
+    monkeypatch.setattr(attempts, "GAPS_AT_ONCE", 50)
+    part = simulate_runs(run, draws=50, seed=3)
+    assert part.finish.mean() == pytest.approx(whole.finish.mean(), rel=0.02)
+    for cause in Cause:
+        many, few = (float(each.interruptions[cause].mean()) for each in (whole, part))
+        assert few == pytest.approx(many, rel=0.05)
+    assert sum(part.parts.values()) == pytest.approx(part.finish)
+
+
+def test_no_run_takes_more_rounds_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand failures are not simulated one by one."""
+    run = failing(mean=100.0, write=1.0, restart=10.0, work=1e7)
+    assert run.failures is not None
+    run = replace(run, failures=replace(run.failures, spares=Spares(count=4, repair=10.0)))
+    monkeypatch.setattr(attempts, "MAX_ROUNDS", 300)
+    rounds: list[int] = []
+    real = attempts.goes_on
+
+    def counted(run: LongRun, **state: Any) -> Any:
+        rounds.append(1)
+        return real(run, **state)
+
+    monkeypatch.setattr(attempts, "goes_on", counted)
+    found = simulate_runs(run, draws=10, seed=0)
+    assert len(rounds) == 300
+    assert np.isfinite(found.finish).all()
+    assert (found.finish > 1e7).all()
+
+
+def test_a_run_waits_for_long_repairs() -> None:
+    """A day of work with a failure about every day and repairs of 60 days, without a spare.
+
+    A repair is longer than ten times the work: a run that waits for it still ends.
+    """
+    run = away(Spares(count=0, repair=60 * DAY), mean=DAY, work=DAY)
+    finish = simulate_runs(run, draws=200, seed=1).finish
+    assert np.isfinite(finish).all()
+    assert (finish > 20 * DAY).mean() > 0.3
+
+
+def test_lemons_that_stay_leave_the_number_of_failures() -> None:
+    """One machine in ten that fails ten times as often: the mean rate of all is the stated one."""
+    plain = away(Spares(count=10, repair=1.0), mean=1000 * HOUR, machines=10, work=2000 * HOUR)
+    assert plain.failures is not None
+    lemons = Lemons(share=0.1, factor=10.0, excluded=False)
+    with_them = replace(plain, failures=replace(plain.failures, lemons=lemons))
+    many = [
+        sum(float(count.mean()) for count in simulate_runs(run, draws=200).interruptions.values())
+        for run in (plain, with_them)
+    ]
+    assert many[0] == pytest.approx(20.0, rel=0.05)
+    assert many[1] == pytest.approx(20.0, rel=0.05)
+
+
+@pytest.mark.parametrize(("notice", "saved"), [(4.0, 0.0), (9.0, 0.0), (10.0, 90.0)])
+def test_a_notice_has_to_cover_the_whole_write(notice: float, saved: float) -> None:
+    """A checkpoint that blocks for 5 s and is durable after 10 s is saved by a notice of 10 s.
+
+    Of 100 s before the machines go, the last 10 go into writing it.
+    """
+    outages = Outages(up=(5 * HOUR,), down=(5 * HOUR,), notice=notice, fallback=False)
+    saving = Saving(interval=1000.0, blocking=5.0, durable=10.0)
+    run = replace(on_spot(restart=0.0, fallback=False), saving=saving, outages=outages)
+    _, kept = kept_work(run, np.array([100.0]), np.array([int(Cause.CAPACITY)]))
+    assert kept == pytest.approx([saved])

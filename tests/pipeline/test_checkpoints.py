@@ -256,7 +256,7 @@ def test_stated_times_take_precedence(tmp_path: Path) -> None:
 
 
 def test_writers_to_object_stores(tmp_path: Path) -> None:
-    """20 GB by one process: 0.1 GB/s through an unknown client, 95.4 MB/s by fsspec, as stated."""
+    """20 GB by one process: 0.18 GB/s through an unknown client, 95.4 MB/s by fsspec, as stated."""
     store = 'storage = "storage/s3"'
     unknown, known, stated = (
         checkpoint_times(load_scenario(str(path), overrides=settings))
@@ -264,7 +264,7 @@ def test_writers_to_object_stores(tmp_path: Path) -> None:
         for _ in [twenty_gb(tmp_path, store)]
         for settings in ((), ("data.client=fsspec",), ("train.checkpoint_process_rate=1 GB/s",))
     )
-    assert unknown.durable == pytest.approx(200.0, rel=0.02)
+    assert unknown.durable == pytest.approx(20e9 / 0.18e9, rel=0.03)
     assert known.durable == pytest.approx(20e9 / 95.4e6, rel=0.02)
     assert stated.durable == pytest.approx(20.0, rel=0.15)
 
