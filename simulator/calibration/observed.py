@@ -15,7 +15,7 @@ from typing import Final
 
 from scipy.optimize import brentq
 
-from simulator.errors import NotModelled
+from simulator.errors import NotModelled, PlanError
 from simulator.predict import predict
 from simulator.records import dataclass
 from simulator.results.metrics import number_at
@@ -68,18 +68,48 @@ class Explanation:
         return f"calibration.{self.kind.name}={self.factor:.3g}"
 
 
+SETTINGS: Final[tuple[tuple[str, Plain, str], ...]] = (
+    ("train.sync_every_step", True, "the loop reads the loss of each step"),
+    ("train.launch_time", "0 s", "the loop launches each step at once and loads meanwhile"),
+    ("input.overlap_copies", True, "a prefetcher copies batches ahead"),
+    ("input.overlap_copies", False, "copies are queued on the compute stream"),
+    ("hardware.peer_link", "host", "GPUs exchange through host memory"),
+)
+"""Settings that files often leave out, with what each says of the program or the machine."""
+NEAR: Final = 0.1
+"""Absolute log error up to which a setting explains an observation: 10%."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingExplanation:
+    """A setting with which the prediction is near the observation: `predicted` instead."""
+
+    key: str
+    value: Plain
+    what: str
+    predicted: float
+
+    @property
+    def setting(self) -> str:
+        """Setting ``KEY=VALUE`` that applies it."""
+        value = str(self.value).lower() if isinstance(self.value, bool) else self.value
+        return f"{self.key}={value}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """An observed metric, its prediction, and the factors that explain the difference.
 
     `metric` is its dotted name. `explanations` are sorted by plausibility, the most plausible
     first; empty if the prediction agrees, or if no factor alone reaches the observation.
+    `alternatives` are settings that bring the prediction near the observation, the nearest first.
     """
 
     metric: str
     observed: float
     predicted: float
     explanations: tuple[Explanation, ...]
+    alternatives: tuple[SettingExplanation, ...] = ()
 
     @property
     def settings(self) -> Mapping[str, Plain]:
@@ -154,7 +184,26 @@ def explain_observation(
         if progress is not None:
             progress((number + 1) / len(FACTORS))
     explanations.sort(key=lambda one: one.surprise)
-    return replace(found, explanations=tuple(explanations))
+    alternatives = _alternatives(value, observed, predicted)
+    return replace(found, explanations=tuple(explanations), alternatives=alternatives)
+
+
+def _alternatives(
+    value: Callable[[Mapping[str, Plain]], float | None], observed: float, predicted: float
+) -> tuple[SettingExplanation, ...]:
+    """Return the settings that bring the prediction near the observation, and much nearer."""
+    found = []
+    for key, chosen, what in SETTINGS:
+        try:
+            other = value({key: chosen})
+        except PlanError:
+            continue
+        if other is None or other <= 0.0:
+            continue
+        off = abs(math.log(other / observed))
+        if off <= NEAR and 2.0 * off <= abs(math.log(predicted / observed)):
+            found.append(SettingExplanation(key=key, value=chosen, what=what, predicted=other))
+    return tuple(sorted(found, key=lambda one: abs(math.log(one.predicted / observed))))
 
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from simulator.calibration.observed import Explained, explain_observation
@@ -65,3 +67,24 @@ def test_a_job_without_the_figure() -> None:
     """A job without an accelerator has no utilization of one."""
     with pytest.raises(NotModelled, match="no accelerator_utilization"):
         explained("svm-cpu-only", "accelerator_utilization", 0.5)
+
+
+WITHOUT_WORKERS = """
+schema = 1
+hardware = { machine = "node/workstation", gpu = "v100-pcie-32gb", gpus = 1, vcpus = 40 }
+data = { samples = 50000, bytes_per_sample = "3 kB", cache = "preloaded" }
+model = { name = "resnet50", step_time = "100 ms", step_time_batch = 32 }
+train = { batch_size = 32, precision = "fp32", launch_time = "0 s" }
+input = { workers = 0, decode = "2 ms", output_bytes_per_sample = "0 B" }
+"""
+
+
+def test_a_loop_that_waits_each_step_explains_a_step_in_series(tmp_path: Path) -> None:
+    """64 ms of loading hide under 100 ms of compute; 164 ms were seen, their sum."""
+    path = tmp_path / "job.toml"
+    path.write_text(WITHOUT_WORKERS)
+
+    found = explained(str(path), "step_time_s.mean", 0.164)
+    assert found.predicted == pytest.approx(0.1, rel=0.01)
+    assert [one.setting for one in found.alternatives] == ["train.sync_every_step=true"]
+    assert found.alternatives[0].predicted == pytest.approx(0.164, rel=0.01)

@@ -46,6 +46,8 @@ def sections(found: Explained) -> tuple[Section, ...]:
     if found.agrees:
         return section(title, notes([f"Observed {metric} {seen} agrees with the prediction."]))
     begin = f"Observed {metric}: {seen}; predicted: {expected}."
+    if not found.explanations and found.alternatives:
+        return section(title, notes([begin, *_alternatives(found)]))
     if not found.explanations:
         advice = (
             f"{begin} No single cause is possible: check the scenario (workers, batch, samples, "
@@ -66,7 +68,16 @@ def sections(found: Explained) -> tuple[Section, ...]:
         notes([f"{begin} {said}"]),
         grid(("possible single cause", "change needed", "plausibility", "set"), rows, "<><<"),
         notes([f"The report below assumes {factor} ({best.setting})."]),
+        notes(_alternatives(found)),
     )
+
+
+def _alternatives(found: Explained) -> list[str]:
+    """Describe the settings that explain the observation too."""
+    return [
+        f"It fits as well if {one.what}: {_shown(found, one.predicted)} with --set {one.setting}"
+        for one in found.alternatives
+    ]
 
 
 def _row(one: Explanation) -> tuple[str, str, str, str]:
@@ -95,5 +106,9 @@ def as_object(found: Explained) -> dict[str, Any]:
                 "standard_deviations": one.surprise,
             }
             for one in found.explanations
+        ],
+        "settings": [
+            {"key": one.key, "value": one.value, "predicted": one.predicted}
+            for one in found.alternatives
         ],
     }
