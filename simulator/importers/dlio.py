@@ -405,7 +405,7 @@ def _checkpoints(
         "input": {"workers": 1, "decode": '"0 s"', "output_bytes_per_sample": '"1 B"'},
         "model": {"family": '"llama"'},
         "model.shape": shape,
-        "parallelism": parallelism | sharding,
+        "parallelism": {**parallelism, **sharding},
         "train": {
             "batch_size": 1,
             "precision": quote(_NUMBERS[kind]),

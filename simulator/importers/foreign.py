@@ -184,7 +184,7 @@ def _is_deep(data: object) -> bool:
         level = [
             value
             for group in level
-            for value in (group.values() if isinstance(group, dict) else group)  # type: ignore[attr-defined] # lists and objects only
+            for value in (group.values() if isinstance(group, dict) else group)
             if isinstance(value, dict | list)
         ]
     return bool(level)

@@ -140,7 +140,7 @@ def _is_wide(head: bytes) -> bool:
     return min(zeros) == 0 and max(zeros) > len(head) // 4
 
 
-def reason_of(error: ValueError) -> str:
+def reason_of(error: Exception) -> str:
     """Return a parser's error message without text that is for programmers."""
     return "a number of thousands of digits" if "digits" in str(error) else str(error)
 
