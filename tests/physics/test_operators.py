@@ -9,7 +9,7 @@ import pytest
 
 from simulator.errors import NotModelled
 from simulator.physics.device_time import Evidence, device_time, evidence_of
-from simulator.physics.kernels import product_times
+from simulator.physics.kernels import product_times, score_traffic_time
 from simulator.physics.operators import (
     BLOCK_RATE,
     Rates,
@@ -341,3 +341,14 @@ def test_images_are_no_tokens() -> None:
     assert tokens_per_sample(vision) is None
     assert model_utilization(vision, 1000.0) is not None
     assert model_utilization(load_scenario("svm-cpu-only"), 1000.0) is None
+
+
+def test_twice_the_heads_move_twice_the_scores() -> None:
+    """Scores are heads x words x words; half as wide heads leave the products as they are."""
+    one, two = (
+        replace(step, shape=replace(step.shape, heads=step.shape.heads * factor))
+        for step in [transformer_step(load_scenario("llama3-8b-fsdp"))]
+        for factor in (1.0, 2.0)
+    )
+    before, after = score_traffic_time(one, FITTED), score_traffic_time(two, FITTED)
+    assert float(after.forward) == pytest.approx(2.0 * float(before.forward))

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.pipeline.loads import ASSUMED, device_step, with_assumed_spread, with_assumed_spreads
-from simulator.pipeline.program import FILLS_BUCKETS, STEP
-from simulator.pipeline.stages.base import Path, Per, Resource, StageDemands, asking
+from simulator.pipeline.loads import (
+    ASSUMED,
+    device_step,
+    fastest_batch,
+    least_batch,
+    pressures,
+    serial_cycles,
+    with_assumed_spread,
+    with_assumed_spreads,
+)
+from simulator.pipeline.program import FILLS_BUCKETS, STEP, demand_table
+from simulator.pipeline.stages.base import Path, Per, Phase, Resource, StageDemands, asking
+from simulator.pipeline.topology import build
 from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.scenario import Scenario
@@ -62,3 +72,25 @@ def test_a_stated_spread_is_kept() -> None:
     stated = ("data.size_spread.shape=gamma", "data.size_spread.relative_deviation=0.1")
     scenario = load_scenario("gpu-decode", overrides=stated)
     assert with_assumed_spread(scenario) is scenario
+
+
+@pytest.mark.parametrize("name", ["resnet50-imagenet-p4d", "gpu-decode", "gpt2-tokens-h100"])
+def test_a_batch_takes_no_less_than_any_unit_or_actor(name: str) -> None:
+    """The bound is the larger of both: of links and cores, and of what one actor does in turn."""
+    scenario = load_scenario(name)
+    topology, stages = build(scenario), demand_table(scenario, Phase.WARM)
+    both = [float(fastest_batch(topology, stages))]
+    both += [float(each) for each in serial_cycles(scenario, topology, stages)]
+    assert float(least_batch(scenario, topology, stages)) == pytest.approx(max(both))
+    assert min(both) < max(both)
+
+
+def test_an_actor_counts_whole_for_its_longest_part() -> None:
+    """The workers' whole time is that of the CPUs, which they use most; other parts stay parts."""
+    scenario = load_scenario("resnet50-imagenet-p4d")
+    topology, stages = build(scenario), demand_table(scenario, Phase.WARM)
+    found = pressures(scenario, topology, stages)
+    longest_cycle = max(float(each) for each in serial_cycles(scenario, topology, stages))
+    assert next(iter(found)) == "cpu"
+    assert found["cpu"] >= longest_cycle
+    assert found["storage"] < 0.5 * longest_cycle
