@@ -342,9 +342,9 @@ def _slower(scenario: Scenario) -> Iterator[str]:
     if abs(scale - 1.0) > ALIKE:
         yield f"a vCPU here is x{significant(1.0 / scale, 2)} as fast as where it was measured"
     if shared > 1.0 + ALIKE:
-        yield f"vCPUs share cores: x{significant(shared, 2)}"
+        yield f"vCPUs share cores: x{significant(float(shared), 2)}"
     if crowded > 1.0 + ALIKE:
-        yield f"busy cores slow each other: x{significant(crowded, 2)}"
+        yield f"busy cores slow each other: x{significant(float(crowded), 2)}"
 
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a label
