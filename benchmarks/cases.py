@@ -3,7 +3,7 @@
     python benchmarks/cases.py            # print all rows
     python benchmarks/cases.py C01 C02    # print the rows of these inputs
 
-Inputs stand in `benchmarks/cases`, written from the public text before `plan` was asked. A row
+The inputs are in `benchmarks/cases`, written from the public text before `plan` answered. A row
 holds where the measured value lies inside the 80% interval (`interval`), where the value lies
 within the stated range (`value`), or where the answer says so (`text`). Nothing is fitted to them.
 """
@@ -26,6 +26,12 @@ from simulator.cli.main import main as plan
 
 INPUTS: Final = Path(__file__).parent / "cases"
 WIDTH: Final = 28
+"""Most characters of an answer in the printed table."""
+STEP: Final = "step_time_s.mean"
+RATE: Final = "throughput_samples_per_s"
+CHECKPOINT: Final = "step_split_s.checkpoint"
+STEPS_BETWEEN: Final = 10
+"""Steps between two checkpoints of C12 and C13."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +81,17 @@ class Row:
 def run(*arguments: str) -> str:
     """Return what a command of `plan` prints, errors included."""
     output = io.StringIO()
-    with (
-        contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(output),
-        contextlib.suppress(SystemExit),
-    ):
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         plan(list(arguments))
     return output.getvalue()
-
-
-@cache
-def text(command: str, name: str, *options: str) -> str:
-    """Return the text of a command on an input, in one line."""
-    return " ".join(run(*command.split(), str(INPUTS / name), *options).split())
 
 
 @cache
 def answer(command: str, name: str, *options: str) -> dict[str, Any]:
     """Return the JSON of a command on an input."""
     quick = ("--no-actions",) if command == "simulate" else ()
-    printed = run(*command.split(), str(INPUTS / name), "--json", *quick, *options)
-    found: dict[str, Any] = json.loads(printed[printed.index("{") :])
+    shown = run(*command.split(), str(INPUTS / name), "--json", *quick, *options)
+    found: dict[str, Any] = json.loads(shown[shown.index("{") :])
     return found
 
 
@@ -121,14 +117,9 @@ def figure(path: str, name: str, *options: str, times: float = 1.0) -> Callable[
     return said
 
 
-def printed(command: str, name: str, *options: str, words: Iterable[str]) -> Callable[[], Said]:
-    """Return how to look for the first of some words in the text of a command."""
-
-    def said() -> Said:
-        found = text(command, f"{name}.toml", *options)
-        return Said(next((word for word in words if word in found), "no such word"))
-
-    return said
+def printed(command: str, name: str) -> Callable[[], Said]:
+    """Return how to ask for the text of a command on an input, in one line."""
+    return lambda: Said(" ".join(run(*command.split(), str(INPUTS / f"{name}.toml")).split()))
 
 
 def set_(*settings: str) -> tuple[str, ...]:
@@ -143,8 +134,8 @@ def waits_without_workers() -> Said:
 
 def ratio_of_steps() -> Said:
     """Return the step of two cards over that of one."""
-    two = figure("step_time_s.mean", "C02-gpt2ddp")()
-    one = figure("step_time_s.mean", "C02-gpt2ddp", *set_("hardware.gpus=1"))()
+    two = figure(STEP, "C02-gpt2ddp")()
+    one = figure(STEP, "C02-gpt2ddp", *set_("hardware.gpus=1"))()
     single = float(one.value)
     return Said(float(two.value) / single, two.low / single, two.high / single)
 
@@ -160,20 +151,6 @@ def run_time_of_both_commands() -> Said:
     simulated = answer("simulate", "C12-ck8b.toml")["total_time_s"]
     found = answer("goodput", "C12-ck8b.toml")
     return Said(found["work_s"] / simulated)
-
-
-def blocked_by_a_checkpoint(name: str, every_steps: int) -> Callable[[], Said]:
-    """Return how to ask for the seconds that one checkpoint stops the training."""
-
-    def said() -> Said:
-        found = answer("simulate", f"{name}.toml")
-        value = found["step_split_s"]["checkpoint"] * every_steps
-        band = (found["interval"] or {}).get("step_split_s.checkpoint")
-        if band is None:
-            return Said(value)
-        return Said(value, band["p10"] * every_steps, band["p90"] * every_steps)
-
-    return said
 
 
 def bus_bandwidth() -> Said:
@@ -209,16 +186,13 @@ def achievable() -> Said:
     return Said(float(rate) if "in_switch" not in shown else float("nan"))
 
 
-STEP: Final = "step_time_s.mean"
-RATE: Final = "throughput_samples_per_s"
 SHARDS: Final = set_("data.layout=shards", "data.shard_size=256 MB")
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a word of the answer
 TRACES: Final = "kineto tb_plugin samples, 2021"
 ROWS: Final = (
     Row("C01", "step, s", figure(STEP, "C01-tr0"), "interval", (0.1513, 0.1758), "0.120", TRACES),
     Row(
-        "C01", "verdict",
-        printed("simulate", "C01-tr0", words=("the main process delivers", "GPU-bound")),
+        "C01", "verdict", printed("simulate", "C01-tr0"),
         "text", "the main process delivers", "GPU-bound", TRACES,
     ),
     Row(
@@ -258,11 +232,11 @@ ROWS: Final = (
         "value", (1 - 1e-9, 1 + 1e-9), "0.57", "law",
     ),
     Row(
-        "C12", "blocked by a checkpoint, s", blocked_by_a_checkpoint("C12-ck8b", 10),
+        "C12", "blocked by a checkpoint, s", figure(CHECKPOINT, "C12-ck8b", times=STEPS_BETWEEN),
         "interval", (27.3, 27.3), "21", "Automodel#635, 2025",
     ),
     Row(
-        "C13", "blocked in the background, s", blocked_by_a_checkpoint("C13-ck8c", 10),
+        "C13", "blocked in the background, s", figure(CHECKPOINT, "C13-ck8c", times=STEPS_BETWEEN),
         "value", (0.27, 1.08), "21", "Automodel#635, 2025",
     ),
     Row(
@@ -270,7 +244,7 @@ ROWS: Final = (
         "value", (675, 880), "797", "DeepSpeed#3448, 2023",
     ),
     Row(
-        "C16", "shared memory is named", printed("simulate", "C16-dlio165", words=(SHARED_MEMORY,)),
+        "C16", "shared memory is named", printed("simulate", "C16-dlio165"),
         "text", SHARED_MEMORY, "no word of it", "dlio_benchmark#165, 2024",
     ),
     Row(

@@ -36,8 +36,8 @@ else:
         methods = {
             "__init__": _init_once(cls),
             "__repr__": _repr,
-            "__setattr__": _refuse_assignment,
-            "__delattr__": _refuse_deletion,
+            "__setattr__": _refuse_change,
+            "__delattr__": _refuse_change,
             "__getstate__": _state,
             "__setstate__": _set_state,
         }
@@ -127,11 +127,7 @@ def _hash(self: Any) -> int:
     return hash(self.__class__._hashed(self))
 
 
-def _refuse_assignment(self: Any, name: str, value: object) -> None:  # noqa: ARG001 - __setattr__
-    raise FrozenInstanceError(name)
-
-
-def _refuse_deletion(self: Any, name: str) -> None:  # noqa: ARG001 - __delattr__
+def _refuse_change(self: Any, name: str, value: object = None) -> None:  # noqa: ARG001 - of methods
     raise FrozenInstanceError(name)
 
 
