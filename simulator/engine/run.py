@@ -102,6 +102,8 @@ class EpochCacheKey:
             if isinstance(section, Section)
         }
         job = replace(job, **unsourced)
+        # Checkpoints are written between epochs.
+        job = replace(job, train=replace(job.train, checkpoint_process_rate=math.inf))
         if idle:
             job = replace(job, client=None)
             stages = tuple(

@@ -44,6 +44,8 @@ Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage | StoreClient
 Section: TypeAlias = Profile | CpuPool | VectorUnits | Network | Charges | Burst
 """A profile, or a part whose values are listed one by one."""
 
+_BOOKKEEPING: Final = ("name", "note", "overlay", "sources", "assumed", "assumed_log_sd")
+"""Fields that are no figures of a part."""
 _GIB: Final = parse("1 GiB", BYTE)
 _DIGITS: Final = MappingProxyType({USD_PER_SECOND: 6, USD_PER_BYTE_SECOND: 6})
 _USUAL: Final = 4
@@ -91,7 +93,7 @@ def figures(thing: Profile) -> tuple[Figure, ...]:
 def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
     units = units_of(type(thing))  # type: ignore[arg-type] # classes are hashable
     for item in fields(thing):
-        if item.name not in ("name", "note", "overlay", "sources"):
+        if item.name not in _BOOKKEEPING:
             key = f"{prefix}{item.name}"
             yield from _said(key, getattr(thing, item.name), units.get(item.name), sources)
 

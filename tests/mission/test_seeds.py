@@ -97,17 +97,17 @@ def all_reduce(found: Prediction) -> float:
 
 
 def test_d4_all_reduce_over_pcie_and_over_nvlink() -> None:
-    """Eight GPUs add up 102 MB in 7 ms over PCIe and 1.25 ms over NVLink: by bytes and rate.
+    """Eight GPUs add up 102 MB in 14 ms over PCIe and 1.25 ms over NVLink: by bytes and rate.
 
-    Over NVLink each of the buckets, four and a rest, also takes what an empty message takes of the
-    measured curve for large messages.
+    Over PCIe 4 eight cards were measured at 12.7 GB/s. Over NVLink each of the buckets, four and a
+    rest, also takes what an empty message takes of the measured curve for large messages.
     """
     pcie = predict(data_parallel(G5, "resnet50", 64))
     nvlink = predict(data_parallel(P4D, "resnet50", 64))
     wire = 2 * 7 / 8 * 4 * load_model("resnet50").dense_parameters
     waits = 5 * 92.6e-6
     assert all_reduce(nvlink) == pytest.approx(wire / 227e9 + waits, rel=0.02)
-    assert all_reduce(pcie) == pytest.approx(wire / 25e9, rel=0.02)
+    assert all_reduce(pcie) == pytest.approx(wire / 12.7e9, rel=0.02)
     assert "nvlink" not in pcie.timing.usage
 
 
@@ -115,10 +115,13 @@ def test_d4_all_reduce_over_pcie_and_over_nvlink() -> None:
     ("model", "batch", "suffices"), [("resnet50", 64, True), ("bert-large", 4, False)]
 )
 def test_d4_when_pcie_suffices(model: str, batch: float, *, suffices: bool) -> None:
-    """25 M parameters hide behind 91 ms of compute; 335 M behind 129 ms do not."""
+    """25 M parameters hide behind 91 ms of compute; 335 M behind 129 ms do not.
+
+    What cannot hide is the last bucket, of 25 MB: 2 * 7/8 * 25 MB / 12.7 GB/s = 3.4 ms, under 4%.
+    """
     found = predict(data_parallel(G5, model, batch))
     exposed = found.timing.split.communication / found.timing.step_time.mean
-    assert (exposed < 0.03) is suffices
+    assert (exposed < 0.05) is suffices
     assert (exposed > 0.15) is not suffices
     other = predict(data_parallel(P4D, model, batch)).timing
     assert other.split.communication < 0.1 * other.step_time.mean

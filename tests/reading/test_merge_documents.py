@@ -123,8 +123,9 @@ def test_all_mistakes_of_options_and_file_come_together() -> None:
 
 def test_an_option_on_a_table_of_the_file_keeps_the_line_of_what_it_doesnt_touch() -> None:
     """A contradiction between option and file is told where it belongs."""
-    lines = told("input.workers=0", "input.prefetch=2")
-    assert lines[0].startswith("--set input.prefetch=2: input.prefetch: is given, but without")
+    lines = told("input.loader=dali", "input.in_order=false")
+    option = "--set input.in_order=false: input.in_order"
+    assert lines[0].startswith(f"{option}: is a setting of pytorch, not of dali")
 
 
 def write(folder: Path, name: str, text: str) -> Path:
