@@ -45,7 +45,7 @@ Section: TypeAlias = Profile | CpuPool | VectorUnits | Network | Charges | Burst
 """A profile, or a part whose values are listed one by one."""
 
 _BOOKKEEPING: Final = ("name", "note", "overlay", "sources", "assumed", "assumed_log_sd")
-"""Fields that are no figures of a part."""
+"""Fields that describe a part without being one of its figures."""
 _GIB: Final = parse("1 GiB", BYTE)
 _DIGITS: Final = MappingProxyType({USD_PER_SECOND: 6, USD_PER_BYTE_SECOND: 6})
 _USUAL: Final = 4
