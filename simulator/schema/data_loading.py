@@ -356,9 +356,9 @@ class InputPipeline(Section):
     cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
     """Conditions of the measured CPU times: an idle core, or a vCPU of a busy machine."""
     cpu_work: Annotated[CpuWork, Choice(CpuWork)] = field(default=CpuWork.GENERAL, metadata=DEPENDS)
-    """Kind of the CPU work: decoding images, compression, video, audio, copying memory, or general;
-    images by default for a model of images. It decides what hyper-threads add and how busy cores
-    slow each other, unless measured (plan probe)."""
+    """Kind of the CPU work: decoding or changing images, compression, video, audio, copying memory,
+    or general, which may be any of these; images by default for a model of images. It decides what
+    hyper-threads add and how busy cores slow each other, unless measured (plan probe)."""
     measured_on: TextField | None = None
     """Profile of the machine the CPU times were measured on; this machine by default."""
     where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU

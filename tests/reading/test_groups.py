@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -294,7 +295,7 @@ def test_modes_need_no_more_than_they_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "smt_worth", "contention"),
-    [("images", 0.014, 0.53), ("general", 0.35, 0.01), ("video", 0.22, 0.24)],
+    [("images", 0.014, 0.53), ("general", 0.25, 0.18), ("video", 0.22, 0.24)],
 )
 def test_hyper_threads_and_busy_cores_follow_the_kind_of_work(
     kind: str, smt_worth: float, contention: float
@@ -311,6 +312,18 @@ def test_hyper_threads_and_busy_cores_follow_the_kind_of_work(
     assert (measured.smt_worth, measured.contention) == (0.2, 0.1)
     assert measured.assumed == frozenset()
     assert measured.assumed_log_sd == 0.0
+
+
+def test_work_of_unknown_kind_may_be_of_any_kind() -> None:
+    """Geometric means over the kinds and over hashing, strings and sorting (0.35 and 0.01)."""
+    kinds = ("images", "compression", "video", "audio", "copy")
+    pools = [load(f"input.cpu_work={kind}").cluster.trainers.host.cpu for kind in kinds]
+    unknown = load("input.cpu_work=general").cluster.trainers.host.cpu
+    worth = math.prod((1.35, *(1.0 + pool.smt_worth for pool in pools))) ** (1 / 6) - 1.0
+    contention = math.prod((1.01, *(1.0 + pool.contention for pool in pools))) ** (1 / 6) - 1.0
+    assert unknown.smt_worth == pytest.approx(worth, abs=0.005)
+    assert unknown.contention == pytest.approx(contention, abs=0.005)
+    assert unknown.assumed_log_sd > max(pool.assumed_log_sd for pool in pools)
 
 
 def test_unknown_work_is_less_certain_than_that_of_a_model_of_images() -> None:
