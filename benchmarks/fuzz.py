@@ -3,6 +3,8 @@
 Run from the root of the repository, by hand: ``python benchmarks/fuzz.py --cases 30000 --seed 1``.
 Every case has its own seed, printed where it goes wrong. Exit code 1: an exit code 70, a figure
 that is negative or not a number, more than 20 s of CPU for one case, or more than 1 GB of memory.
+The memory is the peak of the process: the case that raised it above 1 GB is named, and so is the
+one that raised it most. ``--every`` prints time and peak of each case.
 """
 
 from __future__ import annotations
@@ -111,6 +113,11 @@ def service(random: Random, _: Path) -> str:
     return "" if code in ANSWERS else f"{settings}: {output.getvalue()[-300:]}"
 
 
+def peak() -> int:
+    """Return the most memory that this process has held [kB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 CASES = {"importer": importer, "long run": long_run, "service": service}
 
 
@@ -121,26 +128,34 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--kind", choices=list(CASES), help="only cases of this kind")
+    parser.add_argument("--every", action="store_true", help="print time and peak of each case")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
-    wrong = 0
+    wrong, most, slowest = 0, (0, ""), (0.0, "")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number in range(options.first, options.first + options.cases):
             random = Random(f"{options.seed}-{number}")  # noqa: S311 - drawn
             kind = options.kind or random.choices(list(SHARES), list(SHARES.values()))[0]
             empty(folder)
-            started = time.process_time()
+            started, held = time.process_time(), peak()
             said = CASES[kind](random, folder)
             if (taken := time.process_time() - started) > MAX_CPU:
                 said = f"{said} took {taken:.0f} s"
+            if (grown := peak() - held) and peak() > MAX_KILOBYTES:
+                said = f"{said} raised the peak by {grown / 1e6:.2f} to {peak() / 1e6:.2f} GB"
             counts[kind] += 1
+            case = f"case {number} ({kind})"
+            most, slowest = max(most, (grown, case)), max(slowest, (taken, case))
+            if options.every:
+                print(f"{number} {kind} {taken:.2f} s {peak() / 1e6:.3f} GB", flush=True)
             if said:
                 wrong += 1
                 print(f"{number} {kind}: {said}", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{dict(counts)}: {wrong} wrong; at most {peak / 1e6:.2f} GB")
-    return int(wrong > 0 or peak > MAX_KILOBYTES)
+    print(f"{dict(counts)}: {wrong} wrong; at most {peak() / 1e6:.2f} GB")
+    print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}")
+    print(f"most memory added: {most[0] / 1e6:.2f} GB, {most[1]}")
+    return int(wrong > 0 or peak() > MAX_KILOBYTES)
 
 
 if __name__ == "__main__":

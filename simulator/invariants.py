@@ -333,7 +333,7 @@ def chance(prediction: Prediction) -> float:
     job, timing = prediction.scenario.job, prediction.timing
     spreads = (job.dataset.size_spread, job.input.cost_spread)
     deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
-    if deviation == 0.0:
+    if deviation == 0.0 and timing.half_width == 0.0:
         return 0.0
     drawn = job.train.batch_size * job.train.accumulation * max(1.0, timing.simulated_steps / 4.0)
     half_width = max(timing.half_width / timing.step_time.mean, PRECISION)

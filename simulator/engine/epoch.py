@@ -16,7 +16,7 @@ import numpy as np
 from simpy import Environment
 
 from simulator.engine.loader import Draws, RankLoader, Steps, Supply
-from simulator.engine.machine import Machine, Task, named, unshared
+from simulator.engine.machine import Machine, Task, fixed_delay_task, named, unshared
 from simulator.engine.rank import Barrier, Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.sharing import Clock
@@ -93,6 +93,30 @@ def run_epoch(
         rank.start()
     env.run_until(env.all_of([rank.finished for rank in recorder.ranks]))
     return recorder.epoch(() if meter is None else tuple(meter.samples))
+
+
+def phases_matter(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], plan: Plan
+) -> bool:
+    """Return True if the step depends on the phases of workers that prepare equal batches.
+
+    It does not if a worker is alone, if workers are declared to stay in step, or if none of their
+    tasks is slowed by another, which makes the mean step that of the longest cycle in any phase.
+    """
+    policy = scenario.job.input.policy
+    if scenario.job.input.in_step or scenario.job.remote is not None:
+        return False
+    if Supply(plan.batches, producers=policy.producers).producers == 0:
+        return False
+    reduction = reduce_symmetry(scenario, topology, stages)
+    alone = unshared(scenario, topology, stages, reduction)
+    place = Location(rank=reduction.ranks[0])
+    return any(
+        fixed_delay_task(demand, place, topology, reduction, alone) is None
+        for stage in stages
+        if stage.actor is Actor.WORKER
+        for demand in stage.demands
+    )
 
 
 def ranks_meet(scenario: Scenario, topology: Topology) -> bool:

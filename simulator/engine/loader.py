@@ -8,8 +8,11 @@ batch of the second wave (batches W to 2 W - 1) takes 1/2 + (j + 1/2) / W times 
 other. From then on the workers are a W-th of a batch's time apart. Samples stay equal, and so does
 the work of a wave, as the mean of the factors is 1: no bound moves, and the first batches are not
 delayed. Where the times of all tasks are fixed, phases do not affect the mean step, which is the
-largest mean of any cycle [1]_; where tasks slow each other, they decide which of them coincide, and
-spread ones represent the many that a real run passes through.
+largest mean of any cycle [1]_; where tasks slow each other, they decide which of them coincide.
+
+There equal batches may *lock in*: phases that attract each other are kept, and which ones
+is a matter of rounding. A real run passes through many. So an epoch whose device waits for data and
+that is slower than all its bounds is simulated again with batches that differ a little (`JITTER`).
 
 References
 ----------
@@ -91,6 +94,11 @@ class Supply:
 
 DRAWN_AT_ONCE: Final = 64
 """Batches that are drawn at once."""
+
+JITTER: Final = 0.03
+"""Deviation of the work of a batch, relative to its mean, that lets phases drift: a guess.
+
+It is that of 45 samples of which each deviates by 20%, the spread that is assumed elsewhere."""
 
 GAMMA_SUMS: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
 """Shapes whose sum over samples is a gamma distribution: one draw per batch suffices."""

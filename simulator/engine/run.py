@@ -21,7 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.engine.epoch import run_epoch
+from simulator.engine.epoch import phases_matter, run_epoch
+from simulator.engine.loader import JITTER
 from simulator.engine.recorder import MAX_EVENTS, Epoch, Plan
 from simulator.engine.symmetry import (
     SymmetryReduction,
@@ -60,7 +61,7 @@ from simulator.pipeline.topology import (
 from simulator.records import dataclass
 from simulator.results.binding import binding
 from simulator.results.prediction import Distribution, StepSplit, Timing, Usage
-from simulator.schema.fields import Section
+from simulator.schema.fields import Section, Shape, Spread
 from simulator.schema.long_run import Checkpoints
 from simulator.schema.machines import Group
 from simulator.schema.scenario import CostPlan, Scenario
@@ -456,8 +457,48 @@ def _merged(inputs: SimulationInput) -> SimulationInput:
     )
 
 
+BOUND_MET: Final = 1e-3
+"""Part by which a mean step may exceed its bound and count as explained by it."""
+
+
 def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
-    plan, stages = plan_of(inputs, phase, options), inputs.demands[phase]
+    scenario, plan, stages = inputs.scenario, plan_of(inputs, phase, options), inputs.demands[phase]
+    epoch = _simulated(inputs, plan, stages, options)
+    if not _locked_in(inputs, plan, stages, epoch):
+        return epoch
+    drifting = replace(inputs, scenario=_with_jitter(scenario))
+    # Batches that differ stand for equal ones, whose mean step no chance takes below its bound.
+    return replace(_simulated(drifting, plan, stages, options), floor=plan.least_step)
+
+
+def _with_jitter(scenario: Scenario) -> Scenario:
+    """Return the scenario with batches of any size, whose work deviates a little."""
+    job = scenario.job
+    each = JITTER * math.sqrt(job.train.batch_size)
+    spread = Spread(shape=Shape.GAMMA, relative_deviation=each)
+    dataset = replace(job.dataset, size_spread=spread)
+    return replace(
+        scenario,
+        jobs=(replace(job, dataset=dataset, input=replace(job.input, cost_spread=spread)),),
+    )
+
+
+def _locked_in(
+    inputs: SimulationInput, plan: Plan, stages: tuple[StageDemands, ...], epoch: Epoch
+) -> bool:
+    """Return True if equal batches make a step longer than all its bounds by their phases."""
+    scenario = inputs.scenario
+    if scenario.job.dataset.size_spread.varies or scenario.job.input.cost_spread.varies:
+        return False
+    if epoch.mean_step <= plan.least_step * (1.0 + BOUND_MET):
+        return False
+    waits = mean_step(epoch, 0.0)[0].get(DATA, 0.0) > BOUND_MET * epoch.mean_step
+    return waits and phases_matter(scenario, inputs.topology, stages, plan)
+
+
+def _simulated(
+    inputs: SimulationInput, plan: Plan, stages: tuple[StageDemands, ...], options: Options
+) -> Epoch:
     given = inputs.scenario, inputs.topology, stages, plan, options.seed
     if options.trace or options.progress is not None:  # a watched run is simulated in full
         return run_epoch(*given)

@@ -18,7 +18,7 @@ from simulator.schema.scenario import Scenario
 READ, DECODE = 0.1, 0.3
 
 
-def shared_store(workers: int = 1, cpu: float = DECODE) -> Scenario:
+def shared_store(workers: int = 1, cpu: float = DECODE, *, in_step: bool = False) -> Scenario:
     """Batches of 32 samples that take 0.1 s to read by one worker alone, and `cpu` to decode."""
     return scenario(
         batches=12,
@@ -28,6 +28,7 @@ def shared_store(workers: int = 1, cpu: float = DECODE) -> Scenario:
         compute=0.001,
         storage=store(rate=32 * 1e5 / READ),
         cache=CachePolicy.NONE,
+        in_step=in_step,
     )
 
 
@@ -41,7 +42,7 @@ def bars(job: Scenario) -> list[Slice]:
 
 def test_a_batch_is_read_and_decoded_in_turns_that_add_up() -> None:
     """Two workers in step read a quarter at half the rate and decode it, four times a batch."""
-    found = bars(shared_store(workers=2))[:8]
+    found = bars(shared_store(workers=2, in_step=True))[:8]
     assert [bar.name for bar in found] == ["read", "decode"] * 4
     assert [bar.length for bar in found] == pytest.approx([2 * READ / 4, DECODE / 4] * 4)
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import simulator
-from simulator.pipeline.topology import at_rest, build
+from simulator.pipeline.stages.base import Demand, Resource
+from simulator.pipeline.stages.base import Path as Route
+from simulator.pipeline.topology import Location, at_rest, build
 from simulator.reading.scenario import load_scenario
 
 BASES = Path(simulator.__file__).parent / "data" / "measured" / "bases"
@@ -48,3 +52,20 @@ def test_nothing_is_taken_while_nothing_trains() -> None:
     training = build(load_scenario(STARVED))
     assert at_rest(training).host.cpu.taken == 0.0
     assert at_rest(training).host.cpu.capacity > training.host.cpu.capacity
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize(("socket", "crossings"), [("1", 1.0), ("0", 0.0)])
+def test_copies_cross_between_sockets_only_from_the_other_one(
+    way: str, socket: str, crossings: float
+) -> None:
+    """All four devices are on socket 0: a batch in memory of socket 1 crosses once, else never."""
+    job = load_scenario("device-on-remote-socket", overrides=(f"input.socket={socket}",))
+    path = Route.HOST_TO_DEVICE if way == "down" else Route.DEVICE_TO_HOST
+    topology = build(job)
+    for rank in range(4):
+        demand = Demand(resource=Resource.PCIE, path=path, amount=1.0)
+        route = topology.way(demand, Location(rank=rank))
+        over = [use for unit, use in route if unit == f"socket link {way}"]
+        assert sum(over) == crossings
+        assert (f"pcie gpu{rank} {way}", 1.0) in route

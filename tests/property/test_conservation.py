@@ -93,27 +93,67 @@ def test_each_link_carries_the_bytes_of_a_step(drawn: tuple[Rates, dict[str, obj
 
 @settings(max_examples=25)
 @given(drawn=jobs(), which=st.sampled_from(("store", "network", "memory", "pcie")))
-def test_a_faster_idle_resource_changes_nothing(
+def test_a_faster_resource_changes_what_it_exposes(
     drawn: tuple[Rates, dict[str, object]], which: str
 ) -> None:
-    """What is under 5% busy and not exposed, at twice the rate, moves the step by under 1%."""
+    """Twice a rate moves the step by at most its exposed time, the half-widths and 1%.
+
+    What is under 5% busy makes no step longer than by the half-widths and 1%.
+    """
     rates, changes = drawn
-    # No transfer of an idle resource takes long for a worker by itself, so that none is exposed.
-    changes = changes | {"compute": max(0.05, float(str(changes["batch_cpu"])))}
-    changes["workers"] = max(2, int(str(changes["workers"])))
     name = {"store": "storage", "memory": "host_memory"}.get(which, which)
     first = predict(rates.job(**changes))
-    if first.timing.usage[name].busiest >= IDLE or _exposed(first, name) > 0.0:
-        return
     faster = replace(rates, **{which: 2.0 * getattr(rates, which)})
     then = predict(faster.job(**changes))
-    assert then.timing.step_time.mean == pytest.approx(first.timing.step_time.mean, rel=0.01)
+    step, change = first.timing.step_time.mean, _change(then, first)
+    chance = first.timing.half_width + then.timing.half_width + 0.01 * step
+    assert abs(change) <= _exposed(first) + chance
+    if first.timing.usage[name].busiest < IDLE:
+        assert change <= chance
 
 
-def _exposed(prediction: Prediction, name: str) -> float:
-    """The time of a step in which the device waits for a resource [s]: copies, or data."""
+def _change(then: Prediction, first: Prediction) -> float:
+    return then.timing.step_time.mean - first.timing.step_time.mean
+
+
+def _exposed(prediction: Prediction) -> float:
+    """The time of a step in which the device waits [s]: for data, or for its copy.
+
+    Copies to the device pass the link and host memory, which they share with reads.
+    """
     split = prediction.timing.split
-    return split.h2d if name == "pcie" else split.data_stall
+    return split.data_stall + split.h2d
+
+
+LOCKS_IN: Final[dict[str, object]] = {
+    "workers": 2,
+    "prefetch": 2,
+    "batch_cpu": 0.0133,
+    "compute": 0.0083,
+    "sample_bytes": 441e3,
+    "output_bytes": 863e3,
+}
+
+
+@pytest.mark.parametrize("memory", [2.4e10, 4.8e10, 9.6e10, 3.84e11])
+def test_equal_samples_do_not_lock_in(memory: float) -> None:
+    """Two devices read 2 x 32 x 441 kB a step from a store of 588 MB/s: 48 ms, a few % above.
+
+    Workers in fixed phases read together and decode together for ever: 48 ms with the slowest of
+    these memories, and 65 ms with the fastest, which is 1% busy.
+    """
+    machine = host(gpus=2, memory_bandwidth=memory, pcie=4.9e9, cores=2.0, contention=0.5)
+    machine = replace(machine, network=Network(bandwidth=5.2e9))
+    disk = replace(store(rate=588e6), scope=Scope.NETWORK)
+    job = scenario(
+        machine=machine,
+        storage=disk,
+        cache=CachePolicy.NONE,
+        batches=BATCHES,
+        **LOCKS_IN,  # type: ignore[arg-type]
+    )
+    timing = predict(job).timing
+    assert 0.048 * (1.0 - 1e-6) <= timing.step_time.mean <= 0.048 * 1.03
 
 
 def test_bytes_beyond_the_capacity_are_seen() -> None:

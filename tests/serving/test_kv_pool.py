@@ -63,6 +63,14 @@ def test_iterations_within_the_blocks(contexts: list[int], blocks: int, most: in
     assert found == most or decoding.blocks(found) > blocks
 
 
+def test_iterations_that_just_fill_a_block() -> None:
+    """A context of 1 token needs a second block of 16 for its 17th iteration, not before."""
+    decoding = Decoding(16)
+    decoding.join(0, 1, 100)
+    found = [decoding.iterations_within(1, most) for most in range(1, 20)]
+    assert found == [min(most, 16) for most in range(1, 20)]
+
+
 def test_what_engines_leave_for_the_cache() -> None:
     """By hand: 80 GB at 0.9 with 16 of weights, 2 of activations and 1 of graphs."""
     work = MadePass(
