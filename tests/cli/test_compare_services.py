@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -25,8 +26,8 @@ def test_the_report_has_keys_figures_and_cost(capsys: pytest.CaptureFixture[str]
     assert (code, err) == (Exit.FINE, "")
     assert f"[2] {CHAT} with serving.weights=fp8" in out
     assert "serving.weights  bf16  fp8" in out
-    assert "TTFT p99" in out
-    assert "200-790 ms" in out
+    # the intervals of both, below the two figures
+    assert re.search(r"TTFT p99 .* ms .* ms .*\n +\d+-\d+ ms +\d+-\d+ ms", out)
     assert "[2] vs [1]: same price at" in out
     assert max(map(len, out.splitlines())) <= 100
 

@@ -93,7 +93,7 @@ def test_show_names_the_relative_that_lends_its_kernels(plan: Run) -> None:
 def test_show_names_the_architecture_that_reaches_more(plan: Run) -> None:
     """Where kernels of another were measured to reach a larger share of the memory's bandwidth."""
     out = plan("hardware", "show", "gpu/h100-pcie-80gb").out
-    assert re.search(r"\noutdone +97\.6% of the memory share of Ampere ", out)
+    assert re.search(r"\noutdone +9\d\.\d% of the memory share of Ampere ", out)
     assert "outdone" not in plan("hardware", "show", "gpu/a100-sxm4-80gb").out
 
 
