@@ -113,7 +113,8 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
     share = 1.0 if rate is Rate.CHECKPOINT else _share_of(grade, scenario)
     log_sd = table.log_sd
     if grade in {Grade.CROWDED, Grade.CROWDED_SMALL}:
-        log_sd = max(log_sd, scenario.cluster.trainers.host.cpu.assumed_log_sd)
+        groups = scenario.cluster.groups
+        log_sd = max(log_sd, *(group.host.cpu.assumed_log_sd for group in groups))
     deviation = math.hypot(share * log_sd, wide)
     # A client that is slow to answer is slow to deliver.
     slow = {f"{rate}, {Grade.UNKNOWN_STREAM}": 1.0} if grade is Grade.UNKNOWN_REQUEST else {}

@@ -122,8 +122,8 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
         assert after[name]["explained"]
         assert not before[name]["explained"]
         assert more.pop("upper bound") >= CLIP * (1.0 - 1e-9)
-        # less by what another unit needed longer than the device before
-        assert more.pop("lower bound") == pytest.approx(CLIP, rel=0.01)
+        # less by what another unit needed longer than the device before, at most 3 ms in these jobs
+        assert CLIP - 3e-3 < more.pop("lower bound") < CLIP * (1.0 + 1e-9)
         for where in set(more) - {"explained"}:
             assert more[where] == pytest.approx(CLIP, rel=1e-4), (name, where)
 
@@ -168,7 +168,7 @@ def test_a_lever_by_the_recipe_is_proposed(copy: Path, root: Path) -> None:
     (entry,) = recipe(root, "A lever")[1]
     catalogue = copy / "simulator" / "studies" / "levers" / "catalogue.py"
     insert(catalogue, "    # input pipeline\n", textwrap.indent(entry, "    "))
-    insert(catalogue, '    *("workers", "prefetch", "layout"', '    "gradient bucket",\n')
+    insert(catalogue, '    *("workers", "prefetch", "copies ahead"', '    "gradient bucket",\n')
     code = """
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
