@@ -29,22 +29,20 @@ class Autoscaler:
     ----------
     rules : Autoscaling
         Target, bounds and times.
-    replicas : list of Replica
-        The replicas at the start; new ones are appended, and none is removed.
-    make : callable
-        Returns a new replica.
+    replicas : mapping of int to Replica
+        The replicas that were sent requests, by index.
+    count : int
+        Number of replicas at the start; none is removed.
     """
 
-    def __init__(
-        self, rules: Autoscaling, replicas: list[Replica], make: Callable[[], Replica]
-    ) -> None:
-        self.rules, self.replicas, self.make = rules, replicas, make
-        self.started: list[Seconds] = [0.0] * len(replicas)
-        self.opens: list[Seconds] = [0.0] * len(replicas)
+    def __init__(self, rules: Autoscaling, replicas: Mapping[int, Replica], count: int) -> None:
+        self.rules, self.replicas = rules, replicas
+        self.started: list[Seconds] = [0.0] * count
+        self.opens: list[Seconds] = [0.0] * count
         self.stopped: dict[int, Seconds] = {}
         self._next = rules.interval
         self._wanted: deque[tuple[Seconds, int]] = deque()
-        self._open: Sequence[int] = range(len(replicas))
+        self._open: Sequence[int] = range(count)
         self._until: Seconds = math.inf
 
     def open_at(self, now: Seconds) -> Sequence[int]:
@@ -71,7 +69,8 @@ class Autoscaler:
     def _look(self, now: Seconds) -> None:
         rules = self.rules
         kept = [each for each in range(len(self.opens)) if each not in self.stopped]
-        under_way = sum(self.replicas[each].outstanding for each in kept)
+        used = (each for index, each in self.replicas.items() if index not in self.stopped)
+        under_way = sum(each.outstanding for each in used)
         together = rules.together
         wanted = together * math.ceil(under_way / (rules.target * together))
         wanted = min(rules.most, max(rules.least, wanted))
@@ -80,7 +79,6 @@ class Autoscaler:
         while history[0][0] < now - rules.hold:
             history.popleft()
         for _ in range(wanted - len(kept)):
-            self.replicas.append(self.make())
             self.started.append(now)
             self.opens.append(now + rules.delay)
         if wanted < len(kept):
@@ -152,6 +150,9 @@ class Inputs:
 class Fleet:
     """The replicas of a service and their router.
 
+    A replica is made when its first request comes: a large fleet may have more of them than
+    requests.
+
     Parameters
     ----------
     make : callable
@@ -183,12 +184,13 @@ class Fleet:
     ) -> None:
         self.inputs, self.clients = inputs, clients
         self.routing = routing
-        self.replicas = [make() for _ in range(count)]
+        self.make, self.count = make, count
+        self.replicas: dict[int, Replica] = {}
         self.open: Sequence[int] = range(count)
-        self.scaler = None if scaling is None else Autoscaler(scaling, self.replicas, make)
+        self.scaler = None if scaling is None else Autoscaler(scaling, self.replicas, count)
         self._draw = Random(seed)  # noqa: S311 - a router's choice, no secret
         self._heap: list[tuple[Seconds, bool, int]] = []
-        self._alone = self.replicas[0] if count == 1 and scaling is None else None
+        self._alone = self._used(0) if count == 1 and scaling is None else None
         self._turn = -1
 
     @property
@@ -206,7 +208,7 @@ class Fleet:
         if self.scaler is not None:
             self.open = self.scaler.open_at(now)
         index = self._pick()
-        replica = self.replicas[index]
+        replica = self._used(index)
         before = replica.due
         if self.inputs is not None:
             now = self.inputs.read(now)
@@ -234,10 +236,16 @@ class Fleet:
 
     def release(self, now: Seconds) -> bool:
         """Start held batches, as no more requests arrive; return True if there is any."""
-        found = [index for index, each in enumerate(self.replicas) if each.release(now)]
+        found = [index for index, each in sorted(self.replicas.items()) if each.release(now)]
         for index in found if self._alone is None else ():
             heappush(self._heap, (self.replicas[index].due, True, index))
         return bool(found)
+
+    def _used(self, index: int) -> Replica:
+        """Return a replica, made if it is new."""
+        if index not in self.replicas:
+            self.replicas[index] = self.make()
+        return self.replicas[index]
 
     def _pick(self) -> int:
         """Return the index of the replica for the next request."""
@@ -250,19 +258,33 @@ class Fleet:
         if self.routing is Routing.ROUND_ROBIN:
             return self.open[self._turn]
         # Among replicas with the fewest requests the next in round robin is chosen.
-        turns = ((self._turn + step) % count for step in range(count))
-        return self.open[min(turns, key=lambda turn: self.replicas[self.open[turn]].outstanding)]
+        best, fewest = self.open[self._turn], math.inf
+        for step in range(count):
+            index = self.open[(self._turn + step) % count]
+            outstanding = self.replicas[index].outstanding if index in self.replicas else 0
+            if outstanding < fewest:
+                best, fewest = index, outstanding
+            if not outstanding:
+                break
+        return best
 
     def counts(self, end: Seconds) -> Counts:
         """Return the totals over all replicas of a run that ends at `end`."""
         total = Counts(end=end)
-        for index, replica in enumerate(self.replicas):
+        for _, replica in sorted(self.replicas.items()):
             counts = replica.counts
             counts.preemptions = replica.scheduler.preemptions
-            scaler = self.scaler
-            counts.provided = end if scaler is None else scaler.provided(index, replica.clock, end)
             total.add(counts)
+        total.provided = self._provided(end)
         return total
+
+    def _provided(self, end: Seconds) -> Seconds:
+        """Return the time that replicas were available, summed over used and idle ones [s]."""
+        if self.scaler is None:
+            return self.count * end
+        clocks = {index: each.clock for index, each in self.replicas.items()}
+        every = range(len(self.scaler.started))
+        return sum(self.scaler.provided(index, clocks.get(index, 0.0), end) for index in every)
 
 
 def run(fleet: Fleet, requests: Requests) -> Counts:

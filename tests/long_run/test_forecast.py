@@ -12,12 +12,12 @@ import pytest
 
 from simulator.long_run import forecast
 from simulator.long_run.attempts import SimulatedRuns, simulate_runs
-from simulator.long_run.forecast import outlook, store_activity
+from simulator.long_run.forecast import RunSimulation, finish_range, outlook, store_activity
 from simulator.predict import predict, rates_with_fewer
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import StoreActivity, uses
 from simulator.results.prediction import Cause, Outlook, Prediction
-from simulator.schema.long_run import Failures, Interruptions, LongRun, Restart, Saving
+from simulator.schema.long_run import Failures, Interruptions, LongRun, Outages, Restart, Saving
 
 DAY = 86400.0
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
@@ -94,6 +94,49 @@ def test_the_best_interval_is_about_dalys(prediction: Prediction) -> None:
     assert known is not None
     assert known.used == known.simulated
     assert known.daly / 2.01 <= known.simulated <= known.daly * 2.01
+
+
+@pytest.mark.parametrize(("fallback", "apart"), [(False, 20.0), (True, 30.0)])
+def test_outages_count_among_what_checkpoints_guard_against(
+    prediction: Prediction, *, fallback: bool, apart: float
+) -> None:
+    """Young's interval is sqrt(2 b / rate): 20 days up on average, and 10 down if work goes on."""
+    up, down = (10.0 * DAY, 30.0 * DAY), (10.0 * DAY, 10.0 * DAY)
+    outages = Outages(up=up, down=down, notice=0.0, fallback=fallback)
+    rare = Failures(per_machine=0.0, per_job=0.1 / DAY, restart=RESTART, doubt=0.0)
+    alone, both = (
+        outlook(prediction, Interruptions(failures=rare, outages=also), draws=20).intervals
+        for also in (None, outages)
+    )
+    assert alone is not None
+    assert both is not None
+    assert alone.young / both.young == pytest.approx(math.sqrt((0.1 + 1.0 / apart) / 0.1))
+
+
+def test_a_stated_interval_is_used() -> None:
+    """It replaces the best one, which is simulated for comparison."""
+    keys = ("train.epochs=1", "checkpoint.interval=50 min")
+    found = asked(predict(load_scenario("llama3-405b-megatron", overrides=keys))).intervals
+    assert found is not None
+    assert found.used == pytest.approx(3000.0)
+
+
+def test_the_range_of_an_end_is_that_of_zones() -> None:
+    """Of ten zones, the first is at 10% and the ninth at 90%.
+
+    Twenty hours of work, interrupted each hour for 0.5, 1, ... 5 h by zone, lose none of it.
+    """
+    zones, hour = 10, 3600.0
+    down = tuple(0.5 * hour * (zone + 1) for zone in range(zones) for _ in range(4))
+    others = Outages(up=(hour,) * len(down), down=down, in_order=True, zones=zones)
+    outages = Outages(up=(hour,), down=(hour,), notice=10.0, others=others)
+    saving = Saving(interval=hour, blocking=0.0, durable=0.0)
+    run = LongRun(work=20.0 * hour, work_doubt=0.0, machines=1, saving=saving, outages=outages)
+    drawn = simulate_runs(run, draws=2)
+    found = finish_range(RunSimulation(run=run, intervals=None, drawn=drawn, seed=0))
+    for low, high in found.values():
+        assert low == pytest.approx((20.0 + 20 * 0.5) * hour, rel=0.04)
+        assert high == pytest.approx((20.0 + 20 * 4.5) * hour, rel=0.04)
 
 
 def test_intervals_of_a_long_run_are_tried_by_a_part_of_it(

@@ -10,6 +10,7 @@ from simulator.pipeline.loads import (
     device_step,
     fastest_batch,
     least_batch,
+    mean_slowness,
     pressures,
     serial_cycles,
     with_assumed_spread,
@@ -38,6 +39,26 @@ def test_buckets_hide_behind_what_fills_the_later_ones(exchange: float, exposed:
     found = device_step(stages, lambda demand: demand.amount, lambda: (0.25, 0.25, 0.25, 0.25))
     assert found.per_batch == pytest.approx(0.1)
     assert found.exposed == pytest.approx(exposed)
+
+
+@pytest.mark.parametrize(
+    ("straggler", "in_order", "slow"),
+    [
+        ("every=10", "true", 1.3),  # nine batches of 1 and one of 4 in ten
+        ("every=10", "false", 1.3),
+        ("worker=0", "true", 4.0),  # all wait for it
+        ("worker=0", "false", 8 / 7.25),  # seven workers and a quarter of one
+    ],
+)
+def test_stragglers_by_hand(straggler: str, in_order: str, slow: float) -> None:
+    """A factor of 4, for one batch in ten or for one of eight workers."""
+    keys = (
+        "input.workers=8",
+        f"input.in_order={in_order}",
+        f"input.straggler=[{{ factor = 4, {straggler} }}]",
+    )
+    job = load_scenario("resnet50-imagenet-p4d", overrides=keys)
+    assert mean_slowness(job) == pytest.approx(slow)
 
 
 def test_a_candidate_whose_batches_cannot_be_made_spoils_no_other() -> None:

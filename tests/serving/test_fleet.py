@@ -132,15 +132,29 @@ def test_replicas_come_in_whole_machines() -> None:
     requests = Requests([1] * 1000, [200] * 1000, arrivals.tolist())
     made = fleet(requests, MadePass(fixed=STEP), ONE, 4, Routing.LEAST, scaling=rules)
     counts = run(made, requests)
-    assert len(made.replicas) == 8
+    assert made.scaler is not None
+    assert len(made.scaler.started) == 8
     assert 4.0 < counts.provided / counts.end < 8.0
+
+
+@pytest.mark.parametrize("routing", list(Routing))
+def test_a_large_fleet_is_made_as_far_as_it_is_used(routing: Routing) -> None:
+    """Three requests reach three replicas of a million at most; all of them are paid."""
+    requests = Requests([1] * 3, [10] * 3, [0.0, 1e-9, 2e-9])
+    made = fleet(requests, MadePass(fixed=STEP), ONE, 1_000_000, routing)
+    counts = run(made, requests)
+    assert len(made.replicas) <= 3
+    assert counts.provided == 1_000_000 * counts.end
+    assert counts.decoded + counts.prefilled > 0
+    # Each has a replica of its own, so none waits.
+    assert stays(requests) == pytest.approx(np.full(3, 10 * STEP))
 
 
 @pytest.mark.parametrize(("clock", "paid"), [(40.0, 50.0), (75.0, 75.0)])
 def test_a_stopped_replica_is_paid_until_its_last_request(clock: float, paid: float) -> None:
     """The decision at 50 s ends an idle one; work until 75 s is paid, and 100 s without a stop."""
     rules = Autoscaling(target=2.0, least=1, most=4, interval=5.0, delay=20.0, hold=60.0)
-    scaler = Autoscaler(rules, [], lambda: None)  # type: ignore[arg-type, return-value] # starts none
+    scaler = Autoscaler(rules, {}, 0)
     scaler.started, scaler.stopped = [0.0, 0.0], {0: 50.0}
     assert scaler.provided(0, clock, 100.0) == paid
     assert scaler.provided(1, clock, 100.0) == 100.0
