@@ -25,7 +25,7 @@ DIGITS: Final = 5
 """Significant digits of a figure as shipped."""
 _SOURCES: Final = {"step": "steps", "memory": "memory", "alone": "alone"}
 """What fitted figures rest on, by a key of ``kernels/sources.toml``."""
-_NEAR: Final = 2e-3
+_NEAR: Final = 1e-2
 """Share of its range within which a figure lies at a bound."""
 
 
