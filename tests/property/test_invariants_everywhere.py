@@ -23,8 +23,9 @@ SCENARIOS: Final = 250
 AT_ONCE: Final = 50
 RULED: Final = 20
 """One generated scenario in so many is put to the rules as well, which takes ten times as long."""
-MOST_MEMORY: Final = 1e9
-"""Most that a process of this test may take [B]."""
+MOST_MEMORY: Final = 0.8e9
+"""Most that this test may add to what its process took for others [B]; a prediction alone takes
+0.1 to 0.2 GB."""
 
 
 def told(records: Sequence[Record]) -> str:
@@ -44,13 +45,19 @@ def test_a_shipped_scenario_keeps_laws_and_rules(name: str) -> None:
 @pytest.mark.parametrize("first", range(0, SCENARIOS, AT_ONCE))
 def test_generated_scenarios_keep_laws_and_rules(first: int) -> None:
     """Every one is valid, most are modelled, and none breaks anything."""
+    before = taken()
     seeds = [str(seed) for seed in range(first, first + AT_ONCE)]
     records = list(campaign(f"generated-{first}", seeds, look))
     outcomes = Counter(record.outcome for record in records)
     assert not told(records)
     assert outcomes["predicted"] > 0.7 * AT_ONCE
     assert outcomes["none"] == 0
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < MOST_MEMORY
+    assert taken() - before < MOST_MEMORY
+
+
+def taken() -> float:
+    """Most memory that the process has taken so far [B]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
 def look(seed: str) -> Record:
