@@ -11,7 +11,7 @@ from simulator.schema.serving import Service
 from simulator.serving.layout import Layout, Side
 from simulator.serving.load import Requests
 from simulator.serving.replica import Pool
-from simulator.serving.run import _behind_running, saturation_rates
+from simulator.serving.run import _behind_running, saturated, saturation_rates
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass
 
@@ -93,3 +93,12 @@ def test_requests_that_run_first_have_long_answers() -> None:
     assert sum(length == 99 for length in whole) == pytest.approx(990, abs=10)
     assert sum(done) == pytest.approx(1000 * 49, rel=0.05)
     assert both.outputs[1000:] == every.outputs
+
+
+@pytest.mark.parametrize(("offered", "headroom", "drift"), [(4.0, 2.5, 0.0), (25.0, 0.4, 15.0)])
+def test_headroom_by_hand(offered: float, headroom: float, drift: float) -> None:
+    """Of 10 requests/s, the highest rate over the load; what exceeds it waits for ever."""
+    found = saturated(10.0, 100.0, offered)
+    assert found.headroom == pytest.approx(headroom)
+    assert found.drift == pytest.approx(drift)
+    assert saturated(10.0, 100.0, None).headroom is None

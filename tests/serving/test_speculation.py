@@ -34,6 +34,18 @@ def test_an_answer_takes_fewer_iterations() -> None:
     assert stays(requests)[0] == pytest.approx(1.21)
 
 
+@pytest.mark.parametrize("accepted", [1.0, 2.0, 4.0])
+def test_guesses_do_not_make_blocks_larger(accepted: float) -> None:
+    """Twenty blocks of 16 tokens hold ten requests of 10 + 5, however many come an iteration."""
+    serving, _ = guessing(3, accepted)
+    found = []
+    for blocks in (20, 10**6):
+        requests = Requests([10] * 10, [5] * 10, [0.0] * 10)
+        counts = run(requests, MadePass(fixed=0.01), serving, blocks=blocks)
+        found.append((counts.iterations, counts.preemptions, requests.last))
+    assert found[0] == found[1]
+
+
 def test_one_token_an_iteration_is_no_speculation() -> None:
     """Guesses that are never right and cost nothing change nothing."""
     plain, guessed = drawn(200, 3), drawn(200, 3)
