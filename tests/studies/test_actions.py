@@ -114,7 +114,8 @@ def test_what_is_rented_for_nothing_at_best_is_not_predicted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Helpers as fast at best as what is free take no prediction, and the answer is the same."""
-    base, found = asked("resnet50-imagenet-p4d")
+    ahead = "input.overlap_copies=true"  # else helpers could save more than what is free
+    base, found = asked("resnet50-imagenet-p4d", ahead)
     predicted: list[str] = []
 
     def noted(scenario: Scenario, *, seed: int, intervals: bool) -> Prediction:
@@ -123,7 +124,7 @@ def test_what_is_rented_for_nothing_at_best_is_not_predicted(
 
     def again() -> list[tuple[str, float]]:
         predicted.clear()
-        reader = CandidateReader("resnet50-imagenet-p4d")
+        reader = CandidateReader("resnet50-imagenet-p4d", overrides=(ahead,))
         every = actions(reader, base, Catalogue.default(()))
         return [(one.change.kind, one.time) for one in every]
 
@@ -209,7 +210,7 @@ samples = 400000
 bytes_per_sample = "12 MB"
 [input]
 workers = 8
-decode = "900 ms"
+decode = "1400 ms"
 output_bytes_per_sample = "9.6 MB"
 [remote]
 machine = "instance/aws/c6i.8xlarge"
