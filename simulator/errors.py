@@ -63,8 +63,8 @@ class Problem:
     @property
     def told(self) -> str:
         """Message, found value and hint, without origin and key."""
-        told = self.found is None or _repeats(self.message, self.found)
-        found = "" if told else f", found {_cut(self.found or '')}"
+        named = self.found is None or _repeats(self.message, self.found)
+        found = "" if named else f", found {_cut(self.found or '')}"
         hint = f"; {self.hint}" if self.hint else ""
         return cut_names(f"{self.message}{found}{hint}")
 

@@ -231,16 +231,14 @@ def _carries_its_bytes(inputs: SimulationInput, prediction: Prediction) -> Itera
     """
     timing, topology, lengths = prediction.timing, inputs.topology, inputs.lengths
     stages = inputs.demands[Phase.WARM if lengths.epochs > 1.0 else Phase.COLD]
-    makers = {stage.group for stage in stages if stage.actor in PRODUCERS}
-    if timing.steady_steps == 0 or len(makers) > 1:
+    producing = {stage.group for stage in stages if stage.actor in PRODUCERS}
+    if timing.steady_steps == 0 or len(producing) > 1:
         return
     step, batches = timing.step_time.mean, lengths.accumulation
-    loads, beside = (
-        unit_loads(topology, stages),
-        checkpoint_loads(inputs.scenario, topology, timing.checkpoints, timing.saving),
-    )
+    loads = unit_loads(topology, stages)
+    written = checkpoint_loads(inputs.scenario, topology, timing.checkpoints, timing.saving)
     needed = {
-        unit: (batches * float(loads.get(unit, 0.0)) + beside.get(unit, 0.0)) / step
+        unit: (batches * float(loads.get(unit, 0.0)) + written.get(unit, 0.0)) / step
         for unit in topology.units
     }
     allowed = _slack(prediction) + _steps_in_flight(prediction) / timing.steady_steps

@@ -109,10 +109,10 @@ def phases_matter(
     if Supply(plan.batches, producers=policy.producers).producers == 0:
         return False
     reduction = reduce_symmetry(scenario, topology, stages)
-    alone = unshared(scenario, topology, stages, reduction)
+    free = unshared(scenario, topology, stages, reduction)
     place = Location(rank=reduction.ranks[0])
     return any(
-        fixed_delay_task(demand, place, topology, reduction, alone) is None
+        fixed_delay_task(demand, place, topology, reduction, free) is None
         for stage in stages
         if stage.actor is Actor.WORKER
         for demand in stage.demands

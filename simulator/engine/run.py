@@ -467,7 +467,7 @@ def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
     if not _locked_in(inputs, plan, stages, epoch):
         return epoch
     drifting = replace(inputs, scenario=_with_jitter(scenario))
-    # Batches that differ stand for equal ones, whose mean step no chance takes below its bound.
+    # Batches that differ represent equal ones, whose mean step is never below its bound.
     return replace(_simulated(drifting, plan, stages, options), floor=plan.least_step)
 
 
